@@ -13,6 +13,7 @@ use flowstone_flow::flow::Flow;
 use flowstone_flow::natives;
 use flowstone_flow::permission::{Permissions, TrustedFlow};
 use flowstone_flow::step::{LocalFuture, Step};
+use flowstone_fronts::FORMATS;
 use flowstone_lang::session::Session;
 use flowstone_lang::value::{Result as Evaluated, Signal, Value};
 use flowstone_project::connections;
@@ -176,6 +177,7 @@ impl Flowstone {
             exchanges: outside.exchanges,
             telemetry: telemetry::port(),
             durability: settings::of_durability(&settings),
+            formats: FORMATS,
             limits: limits(&settings, project),
             permissions: Arc::new(permissions(&settings, project)?),
             settings,

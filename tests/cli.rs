@@ -4,10 +4,12 @@ mod agents;
 #[cfg(unix)]
 mod api_routes;
 mod bad_input;
+mod called;
 mod check;
 mod connections;
 mod docs;
 mod endings;
+mod equivalent;
 mod error_data;
 mod eval;
 #[cfg(unix)]

@@ -2,25 +2,24 @@
 //!
 //! The child's id is made of the place that asks for it, so that a crash after it was started makes no second one.
 
-use std::path::{Path, PathBuf};
+mod called;
+
 use std::time::Duration;
 
 use flowstone_lang::session::Session;
 use flowstone_lang::value::Value;
 
 use crate::call_flow;
-use crate::diagnostic::Severity;
-use crate::disk;
 use crate::duration;
 use crate::error::EngineError;
-use crate::flow::{self, Checked, Flow, LoadedFlow, activated, coerce_input, name_of};
+use crate::flow::{self, Flow, LoadedFlow, activated, coerce_input, name_of};
 use crate::ids::RunId;
 use crate::limits::Limits;
 use crate::ports::{NewRun, Parent, RunRow, mix};
 use crate::sealed;
 use crate::spans::send_ends;
 use crate::start;
-use crate::step::{LocalFuture, Outcome, Step, StepContext, StepError, StepSpec};
+use crate::step::{Effect, LocalFuture, Outcome, Step, StepContext, StepError, StepSpec};
 use crate::trace::TraceOrigin;
 
 /// Starts a child run.
@@ -31,12 +30,22 @@ impl Step for CallFlow {
         &call_flow::SPEC
     }
 
+    fn effect(&self, config: &Value) -> Effect {
+        match call_flow::describes(config) {
+            true => Effect::Read,
+            false => call_flow::SPEC.effect,
+        }
+    }
+
     fn run<'a>(
         &'a self,
         cx: &'a StepContext,
         config: Value,
     ) -> LocalFuture<'a, Result<Outcome, StepError>> {
         Box::pin(async move {
+            if call_flow::describes(&config) {
+                return called::describe(cx, &config).await.map(Outcome::Value);
+            }
             let run = start(cx, &config).await?;
             Ok(Outcome::Child(run))
         })
@@ -69,10 +78,7 @@ pub async fn start(cx: &StepContext, config: &Value) -> Result<RunId, StepError>
         return Err(StepError::new("E0547", "too-deep", message)
             .hint("a flow that calls itself needs an end; a long loop is `flow/continue-as-new`"));
     }
-    let slug = config
-        .get("flow-slug")
-        .and_then(name_of)
-        .unwrap_or_default();
+    let slug = called::slug_of(config);
     let loaded = load(cx, &parent, &slug, config.get("version")).await?;
     let given = config.get("input").unwrap_or(&Value::Nil);
     let input = coerce_input(&loaded.flow, None, given);
@@ -166,14 +172,13 @@ async fn load(
     slug: &str,
     version: Option<&Value>,
 ) -> Result<LoadedFlow, StepError> {
-    let session = Session::new();
     let checked = match version {
-        None | Some(Value::Nil | Value::Int(0)) => from_file(cx, &session, parent, slug).await?,
+        None | Some(Value::Nil | Value::Int(0)) => called::program(cx, parent, slug).await?,
         Some(Value::Keyword(name)) if name.is("latest") || name.is("draft") => {
-            from_file(cx, &session, parent, slug).await?
+            called::program(cx, parent, slug).await?
         }
         Some(Value::Text(hash)) => match cx.own_stores().runs.program(hash).await? {
-            Some(program) => flow::reload(&session, &program),
+            Some(program) => flow::reload(&Session::new(), &program),
             None => {
                 let message = format!("no run was started with the program \"{}\"", &***hash);
                 return Err(StepError::new("E0545", "not-found", message)
@@ -188,54 +193,5 @@ async fn load(
             return Err(StepError::config("E0712", message));
         }
     };
-    let worst = checked
-        .findings
-        .iter()
-        .find(|finding| finding.severity == Severity::Error);
-    let what = worst.map_or("it holds no flow", |finding| &*finding.message);
-    let message = format!("the flow `{slug}` cannot be run: {what}");
-    let error = || {
-        StepError::new("E0546", "invalid", message.as_str())
-            .hint("`flowstone check` says what is wrong with it, and where")
-    };
-    match (worst, checked.loaded) {
-        (None, Some(loaded)) => Ok(loaded),
-        _ => Err(error()),
-    }
-}
-
-async fn from_file(
-    cx: &StepContext,
-    session: &Session,
-    parent: &RunRow,
-    slug: &str,
-) -> Result<Checked, StepError> {
-    let program = cx.own_stores().runs.program(&parent.program).await?;
-    let name = program.and_then(|program| flow::program_name(&program));
-    let beside = name.and_then(|name| folder(cx.project_root(), &name));
-    match disk::find(cx.project_root(), beside.as_deref(), slug) {
-        Ok(found) => Ok(disk::load(session, &found.path, &found.name)),
-        Err(near) => {
-            let message = format!("the project has no flow `{slug}`");
-            let error = StepError::new("E0545", "not-found", message).with("flow-slug", slug);
-            Err(match near {
-                Some(near) => error.hint(format!("did you mean `{near}`?")),
-                None => error.hint(call_flow::WHERE),
-            })
-        }
-    }
-}
-
-/// Returns the folder of the file that a program was read from.
-fn folder(project_root: &Path, name: &str) -> Option<PathBuf> {
-    [PathBuf::from(name), project_root.join(name)]
-        .into_iter()
-        .find(|path| path.is_file())
-        .and_then(|path| {
-            let folder = path.parent()?;
-            Some(match folder.as_os_str().is_empty() {
-                true => PathBuf::from("."),
-                false => folder.to_owned(),
-            })
-        })
+    called::usable(slug, checked)
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod changes;
 mod find;
+pub mod formats;
 
 use std::path::{Path, PathBuf};
 
@@ -12,6 +13,7 @@ use crate::diagnostic::Diagnostic;
 use crate::flow::{
     Checked, FlowFiles, Main, Siblings, Surroundings, check_code, read, wider_limits,
 };
+use crate::format::{CompiledFlow, Formats};
 use crate::limits::Limits;
 use crate::permission::{PROTECTED, is_protected};
 use crate::rooted::{Root, read_named};
@@ -84,15 +86,22 @@ impl FlowFiles for DiskFiles {
     }
 }
 
-/// The flows that a flow may call: those beside its file, and those of its project.
+/// The flows that a flow may call: those beside its file, and those of its project, also in other formats.
 struct SiblingFlows<'a> {
     root: &'a Path,
     beside: Option<&'a Path>,
+    formats: Formats,
 }
 
 impl Siblings for SiblingFlows<'_> {
     fn find(&self, slug: &str) -> Result<PathBuf, Option<String>> {
-        find(self.root, self.beside, slug).map(|found| found.path)
+        let of_format = || formats::find(self.root, self.beside, slug, self.formats);
+        if formats::is_path(slug, self.formats) {
+            return of_format().map(|found| found.file.path).map_err(|_| None);
+        }
+        find(self.root, self.beside, slug)
+            .map(|found| found.path)
+            .or_else(|near| of_format().map(|found| found.file.path).map_err(|_| near))
     }
 }
 
@@ -155,6 +164,8 @@ pub struct InProject<'a> {
     /// Its folder: flows that the file calls are looked for there.
     pub root: &'a Path,
     pub settings: &'a Value,
+    /// The formats of other files that the flow may call.
+    pub formats: Formats,
 }
 
 /// As [`check`], with the step types and the project that the file belongs to.
@@ -173,6 +184,7 @@ pub fn check_in(
     let siblings = project.map(|project| SiblingFlows {
         root: project.root,
         beside: folder,
+        formats: project.formats,
     });
     let around = Surroundings {
         steps,
@@ -189,33 +201,28 @@ pub fn check_in(
     checked
 }
 
-/// As [`check_in`], for a text that is in no file. Includes are looked for below a folder, that of the project.
+/// As [`check_in`], for a text that is in no file. Includes and called flows are looked for below a folder, that of the project.
 pub fn check_text(
     session: &Session,
     text: &str,
-    folder: &Path,
+    place: (&Path, Formats),
     steps: &[Box<dyn Step>],
 ) -> Checked {
-    check_made(session, (text, "draft.edn"), folder, steps)
+    check_made(session, (text, "draft.edn"), place, steps)
 }
 
 /// As [`check_text`], with the name that errors give the text.
 pub fn check_made(
     session: &Session,
     (text, name): (&str, &str),
-    folder: &Path,
+    (folder, formats): (&Path, Formats),
     steps: &[Box<dyn Step>],
 ) -> Checked {
-    let main = Main {
-        name,
-        text,
-        stem: name.trim_end_matches(".edn"),
-        is_stored: false,
-    };
-    let checked = read(session, &DiskFiles::below(folder), &main);
+    let checked = read_made(session, (text, name), folder);
     let siblings = SiblingFlows {
         root: folder,
         beside: None,
+        formats,
     };
     let around = Surroundings {
         steps,
@@ -223,4 +230,19 @@ pub fn check_made(
         settings: None,
     };
     check_code(session, checked, around)
+}
+
+/// Reads the flow that was made of a file of another format, as [`load`] reads a flow file.
+pub fn load_compiled(session: &Session, compiled: &CompiledFlow, folder: &Path) -> Checked {
+    read_made(session, (&compiled.text, &compiled.file), folder)
+}
+
+fn read_made(session: &Session, (text, name): (&str, &str), folder: &Path) -> Checked {
+    let main = Main {
+        name,
+        text,
+        stem: name.trim_end_matches(".edn"),
+        is_stored: false,
+    };
+    read(session, &DiskFiles::below(folder), &main)
 }

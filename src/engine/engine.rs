@@ -12,9 +12,11 @@ use flowstone_lang::value::Value;
 
 use crate::bindings::Bindings;
 use crate::clock::SystemClock;
+use crate::diagnostic::Diagnostic;
 use crate::disk;
 use crate::error::EngineError;
 use crate::flow::Checked;
+use crate::format::{Formats, ProjectView};
 use crate::ids::RunId;
 use crate::limits::Limits;
 use crate::natives;
@@ -57,6 +59,8 @@ pub struct EngineConfig {
     pub random: Arc<dyn Random>,
     pub limits: Limits,
     pub durability: Durability,
+    /// Formats of other files that flows can call.
+    pub formats: Formats,
 }
 
 impl EngineConfig {
@@ -81,6 +85,7 @@ impl EngineConfig {
             random: Arc::new(SystemRandom),
             limits: Limits::default(),
             durability: Durability::Full,
+            formats: &[],
         }
     }
 }
@@ -201,6 +206,7 @@ impl Engine {
         let project = disk::InProject {
             root: &self.services.project_root,
             settings: &self.services.settings,
+            formats: self.services.formats,
         };
         let mut checked =
             disk::check_in(session, path, name, (&self.services.steps, Some(project)));
@@ -213,8 +219,8 @@ impl Engine {
 
     /// As [`Engine::check`], for a text that is in no file of the project.
     pub fn check_text(&self, session: &Session, text: &str) -> Checked {
-        let root = &self.services.project_root;
-        disk::check_text(session, text, root, &self.services.steps)
+        let place = (&*self.services.project_root, self.services.formats);
+        disk::check_text(session, text, place, &self.services.steps)
     }
 
     /// As [`Engine::check_to_run`], for a text that was made from another format; `name` is what errors call it.
@@ -223,7 +229,7 @@ impl Engine {
         let mut checked = disk::check_made(
             session,
             (text, name),
-            &services.project_root,
+            (&services.project_root, services.formats),
             &services.steps,
         );
         let body = checked.body.take().filter(|_| !checked.has_errors());
@@ -243,6 +249,37 @@ impl Engine {
                 .keep(&loaded.program.hash, session, &loaded.flow, body);
         }
         checked
+    }
+
+    /// Returns what a format may read of the project.
+    pub fn view(&self) -> ProjectView<'_> {
+        self.services.view()
+    }
+
+    /// As [`Engine::check`], for a file that a flow calls, which may have another format.
+    pub async fn check_called(&self, session: &Rc<Session>, path: &Path, name: &str) -> Checked {
+        let services = &self.services;
+        let root = &services.project_root;
+        let found = disk::formats::recognized(root, path.to_owned(), services.formats);
+        let Some(found) = found else {
+            return self.check(session, path, name);
+        };
+        match found.format.compile(self.view(), path).await {
+            Ok(compiled) => {
+                let mut checked = self.check_made(session, &compiled.text, &compiled.file);
+                if let Some(loaded) = &mut checked.loaded {
+                    loaded.is_outside = !real_path(path).starts_with(real_path(root));
+                }
+                checked
+            }
+            Err(error) => {
+                let finding = Diagnostic::error(error.code, error.message);
+                Checked::failed(match error.hint {
+                    Some(hint) => finding.hint(hint),
+                    None => finding,
+                })
+            }
+        }
     }
 
     /// Returns the time by the engine's clock.

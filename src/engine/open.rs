@@ -31,6 +31,7 @@ impl Engine {
                 profile: config.bindings.profile.clone(),
                 permissions: config.permissions,
                 is_outside: false,
+                formats: config.formats,
             }),
             persist: config.persist,
             library: config.library,

@@ -12,6 +12,7 @@ pub const KIND: &str = "call-flow";
 pub const ARGUMENTS: &[&str] = &["flow-slug", "input"];
 /// The options of `flow/call-flow` that a message lists: its own, and some that every step has.
 pub const OPTIONS: &[&str] = &[
+    "describe",
     "id",
     "on-error",
     "parent-close-policy",
@@ -23,7 +24,7 @@ pub const OPTIONS: &[&str] = &[
 ];
 /// Where a called flow is searched for.
 pub const WHERE: &str = "a flow is found by the name of its file or by its `:slug`: beside the flow that calls \
-     it, or in the project's `flows` folder";
+     it, or in the project's `flows` folder; a graph spec or a behaviour tree also by its path";
 
 /// The step type of a child run.
 pub static SPEC: StepSpec = StepSpec {
@@ -37,7 +38,13 @@ pub static SPEC: StepSpec = StepSpec {
             "flow-slug",
             FieldType::Name,
             "The flow: the name of its file, or its `:slug`. Searched for beside the flow that calls it, then in the \
-             project's `flows` folder, then in the project's folder.",
+             project's `flows` folder, then in the project's folder. A graph spec (`.json`) or a behaviour tree (`.yaml`, \
+             `.json`) is called in the same way, or by its path: `\"agents/support.json\"`.",
+        ),
+        Field::optional(
+            "describe",
+            FieldType::Bool,
+            "Returns `:name`, `:description` and `:input-schema` (a JSON Schema) of the flow, and starts no run.",
         ),
         Field::optional("input", FieldType::Map, "The input of the child run."),
         Field::optional(
@@ -65,9 +72,15 @@ pub static SPEC: StepSpec = StepSpec {
     ],
     examples: &[
         "(flow/step :call-flow :receipt {:flow-slug :send-receipt :input {:order 7} :timeout \"10m\"})",
+        "(flow/step :call-flow :support {:flow-slug \"agents/support.json\" :input {:message \"Hi\"}})",
     ],
     effect: Effect::OwnStore,
 };
+
+/// Tells whether a call asks for a description of the flow instead of a run.
+pub fn describes(config: &Value) -> bool {
+    config.get("describe").is_some_and(Value::is_truthy)
+}
 
 /// Returns what happens to the child run of a call if its parent ends first.
 pub fn close(config: &Value) -> ParentClose {

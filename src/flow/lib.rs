@@ -15,6 +15,7 @@ pub mod doubt;
 pub mod embedder;
 pub mod expect;
 pub mod flow;
+pub mod format;
 mod forms;
 pub mod interfaces;
 mod interrupt;

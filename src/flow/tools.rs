@@ -3,6 +3,7 @@
 //! Both users share the code: `check` reads the envelope as it is written, where forms may be anything, and shows each
 //! problem at its place; a step reads the known values. Pure: knows nothing of the effects of tools.
 
+pub mod flows;
 pub mod mcp;
 mod require;
 
@@ -38,6 +39,7 @@ pub const KEYS: &[&str] = &[
     "breyta",
     "choice",
     "definitions",
+    "flows",
     "max-iterations",
     "max-repeated-tool-calls",
     "max-tool-calls",
@@ -73,6 +75,8 @@ pub struct Envelope {
     pub agents: Vec<Rc<str>>,
     /// Ids of `:mcp`: of adapters, or of single tools.
     pub mcp: Vec<Rc<str>>,
+    /// Names and paths of flows, graph specs and behaviour trees.
+    pub flows: Vec<Rc<str>>,
     pub workspace: Option<WorkspaceTool>,
     pub require: Require,
     pub max_iterations: Option<i64>,
@@ -106,9 +110,15 @@ impl Envelope {
     pub fn executes(&self) -> bool {
         self.is_execute
             || self.workspace.is_some()
-            || [&self.built_in, &self.steps, &self.agents, &self.mcp]
-                .iter()
-                .any(|names| !names.is_empty())
+            || [
+                &self.built_in,
+                &self.steps,
+                &self.agents,
+                &self.mcp,
+                &self.flows,
+            ]
+            .iter()
+            .any(|names| !names.is_empty())
     }
 }
 
@@ -231,6 +241,7 @@ impl Reader<'_> {
                 reader.packaged(given, Origin::Agent)
             }),
             ("mcp", Reader::mcp),
+            ("flows", Reader::flows),
             ("require", Reader::require),
         ] {
             if let Some(given) = self.given(tools, key) {
@@ -691,7 +702,7 @@ impl Reader<'_> {
     }
 }
 
-/// Returns the names for models of the tools of an envelope, without those of MCP servers.
+/// Returns the names for models of the tools of an envelope, without those of MCP servers and of called flows.
 pub fn tool_names(flow: &Flow, envelope: &Envelope) -> Vec<String> {
     let packaged = envelope.steps.iter().chain(&envelope.agents);
     let packaged = packaged

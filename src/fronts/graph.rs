@@ -10,7 +10,9 @@ pub mod builtin;
 pub mod compile;
 pub mod error;
 pub mod events;
+pub mod format;
 pub mod functions;
+pub mod inputs;
 pub mod known;
 pub mod models;
 pub mod project;
@@ -21,6 +23,8 @@ pub mod shape;
 pub mod spec;
 pub mod template;
 pub mod validate;
+
+pub use format::GraphFormat;
 
 /// The codes of errors of this front, as in `docs/errors`.
 pub mod codes {
@@ -50,6 +54,14 @@ pub mod codes {
     pub const UNACKNOWLEDGED: &str = "E1241";
     /// An MCP server cannot be reached, or did not return a list of tools.
     pub const UNREACHABLE: &str = "E1242";
+    /// A graph spec that a flow or an agent calls is not valid.
+    pub const CALLED_INVALID: &str = "E1243";
+    /// The project lacks a tool or a model of a graph spec that a flow or an agent calls.
+    pub const CALLED_LACKING: &str = "E1244";
+    /// The file to import is neither a graph spec nor a behaviour tree.
+    pub const NOT_IMPORTABLE: &str = "E1245";
+    /// A file is in the way of an imported flow.
+    pub const IMPORT_EXISTS: &str = "E1246";
 }
 
 /// Returns warnings for the author of a valid spec in a project: what the project lacks, and what has no effect.

@@ -3,5 +3,10 @@
 
 #![forbid(unsafe_code)]
 
+use flowstone_flow::format::Formats;
+
 pub mod graph;
 pub mod tree;
+
+/// The formats of files that flows and agents call like flow files.
+pub const FORMATS: Formats = &[&graph::GraphFormat, &tree::TreeFormat];

@@ -6,6 +6,7 @@ use flowstone_lang::session::Session;
 
 use flowstone_engine::disk;
 use flowstone_flow::flow::{self, Checked, LoadedFlow};
+use flowstone_flow::format::Formats;
 use flowstone_flow::step::Step;
 use flowstone_model::diagnostic::Severity;
 use flowstone_model::ports::Program;
@@ -78,16 +79,16 @@ pub struct TextFinding {
     pub hints: Vec<String>,
 }
 
-/// Checks the text of a flow as `check` does a file. Includes are looked for below a folder.
+/// Checks the text of a flow as `check` does a file. Includes and called flows are looked for below the folder of `place`.
 pub fn check_text(
     session: &Session,
     text: &str,
-    folder: &Path,
+    place: (&Path, Formats),
     steps: &[Box<dyn Step>],
 ) -> (Option<LoadedFlow>, Vec<TextFinding>) {
     let Checked {
         loaded, findings, ..
-    } = disk::check_text(session, text, folder, steps);
+    } = disk::check_text(session, text, place, steps);
     let sources = session.world().sources.borrow();
     let findings = findings.into_iter().map(|finding| {
         let place = sources

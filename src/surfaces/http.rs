@@ -67,6 +67,7 @@ use crate::metrics::Metrics;
 use crate::telemetry;
 
 pub(crate) use access::Caller;
+pub(crate) use graph::Visitor as GraphVisitor;
 pub(crate) use problem::Problem;
 pub(crate) use server::{EngineContext, Shared};
 pub(crate) use trace::HEADER as TRACE_HEADER;

@@ -5,6 +5,7 @@
 //! requests (from 2026-07-28). The messages are the same over HTTP and stdio; the transports are in `http/mcp.rs` and
 //! `cli/mcp.rs`.
 
+mod agents;
 mod api;
 mod call;
 mod completion;
@@ -13,6 +14,7 @@ mod dispatch;
 mod follow;
 mod headers;
 mod listen;
+mod offered;
 mod peer;
 mod prompts;
 mod protocol;

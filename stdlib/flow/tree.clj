@@ -1,6 +1,7 @@
 (ns flow.tree
   "Behaviour trees: pure functions from a tree, its state and an answer to the next state."
-  (:require [clojure.string :as str]))
+  (:require [clojure.string :as str]
+            [clojure.walk :as walk]))
 
 ;; A tree is {:root node :var {...} :const {...}}. A node is {:type "sequence" :name "A" :children [...]}, "selector",
 ;; "parallel", {:type "action" :name "B" :steps [{:instruct "..."} {:evaluate "..."}]}, or {:type "ref" :ref "..."}: a
@@ -189,6 +190,16 @@
                :step-index {}
                :retry-count {}}]
     (if from (imported state tree from) state)))
+
+(defn with-var
+  "Returns a tree with start values of $VAR in place of its own. values: a map, or nil for none."
+  {:examples '[[(flow.tree/with-var {:var {"a" 1 "b" 2}} {:b 3}) {:var {"a" 1 "b" 3}}]
+               [(flow.tree/with-var {:var {"a" 1}} nil) {:var {"a" 1}}]]}
+  [tree values]
+  (cond
+    (nil? values) tree
+    (map? values) (update tree :var merge (walk/stringify-keys values))
+    :else (throw (ex-info "the input `:var` of a behaviour tree must be a map" {:kind :bad-input}))))
 
 (defn- idle [state]
   (-> state (assoc :phase "idle" :cursor "null") (dissoc :at)))

@@ -1,5 +1,7 @@
 //! The MCP server, over HTTP and over standard input and output, as clients see it.
 
+#[cfg(unix)]
+mod agents;
 mod approvals;
 #[cfg(unix)]
 mod listen;

@@ -1,4 +1,5 @@
 //! Graph specs: what is refused, and what their runs report.
 
 mod events;
+mod inputs;
 mod validate;

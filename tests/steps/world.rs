@@ -170,6 +170,7 @@ impl World {
                 settings: self.settings.clone(),
                 permissions: self.permissions(),
                 is_outside: false,
+                formats: &[],
             }),
             progress: Rc::new(move |_: &StepPath, it| progress.borrow_mut().push(it)),
             revealed: Revealed::default(),

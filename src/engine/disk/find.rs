@@ -12,9 +12,9 @@ use crate::diagnostic::nearest;
 /// What flow files end in.
 const EXTENSIONS: &[&str] = &["edn", "clj"];
 /// The folder of a project's flows.
-const FLOWS: &str = "flows";
+pub(super) const FLOWS: &str = "flows";
 /// No project's flows lie deeper.
-const DEPTH: usize = 12;
+pub(super) const DEPTH: usize = 12;
 /// No project has more flows: what is beyond is not looked at.
 const FILES_MAX: usize = 5000;
 
@@ -24,6 +24,17 @@ pub struct Found {
     pub path: PathBuf,
     /// What errors call the file: its path from the project's folder.
     pub name: String,
+}
+
+impl Found {
+    /// Returns a file with its name in a project.
+    pub(super) fn of(project_root: &Path, path: &Path) -> Found {
+        let name = path.strip_prefix(project_root).unwrap_or(path);
+        Found {
+            name: name.display().to_string(),
+            path: path.to_owned(),
+        }
+    }
 }
 
 /// Finds a flow by its name. `beside` is the folder of the file that asks.
@@ -37,18 +48,11 @@ pub fn find(
 ) -> Result<Found, Option<String>> {
     let mut files = Vec::new();
     if let Some(folder) = beside {
-        list(folder, 0, &mut files);
+        list((folder, 0), EXTENSIONS, &mut files);
     }
-    list(&project_root.join(FLOWS), DEPTH, &mut files);
-    list(project_root, 0, &mut files);
-    let found = |path: &Path| Found {
-        name: path
-            .strip_prefix(project_root)
-            .unwrap_or(path)
-            .display()
-            .to_string(),
-        path: path.to_owned(),
-    };
+    list((&project_root.join(FLOWS), DEPTH), EXTENSIONS, &mut files);
+    list((project_root, 0), EXTENSIONS, &mut files);
+    let found = |path: &Path| Found::of(project_root, path);
     if let Some(path) = files.iter().find(|path| stem(path) == slug) {
         return Ok(found(path));
     }
@@ -106,8 +110,8 @@ pub fn named(project_root: &Path, name: &str) -> Result<PathBuf, NotNamed> {
 /// Returns the flow files of a project, each once.
 pub fn files_of(project_root: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
-    list(&project_root.join(FLOWS), DEPTH, &mut files);
-    list(project_root, 0, &mut files);
+    list((&project_root.join(FLOWS), DEPTH), EXTENSIONS, &mut files);
+    list((project_root, 0), EXTENSIONS, &mut files);
     files
 }
 
@@ -117,8 +121,8 @@ pub fn slugs(project_root: &Path) -> Vec<String> {
     files.iter().filter_map(|path| slug_of(path)).collect()
 }
 
-/// Adds the flow files of a folder, by name; those of the folders in it after them.
-fn list(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) {
+/// Adds the files of a folder that have one of some extensions, by name; those of the folders in it after them.
+pub(super) fn list((folder, depth): (&Path, usize), extensions: &[&str], files: &mut Vec<PathBuf>) {
     let Ok(entries) = fs::read_dir(folder) else {
         return;
     };
@@ -129,8 +133,8 @@ fn list(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) {
     paths.sort();
     for (path, _) in paths.iter().filter(|(_, is_folder)| !is_folder) {
         let extension = path.extension().and_then(|extension| extension.to_str());
-        let is_flow = extension.is_some_and(|extension| EXTENSIONS.contains(&extension));
-        if is_flow && files.len() < FILES_MAX && !files.contains(path) {
+        let is_listed = extension.is_some_and(|extension| extensions.contains(&extension));
+        if is_listed && files.len() < FILES_MAX && !files.contains(path) {
             files.push(path.clone());
         }
     }
@@ -139,7 +143,7 @@ fn list(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) {
     };
     for (path, _) in paths.iter().filter(|(_, is_folder)| *is_folder) {
         if !stem(path).starts_with('.') {
-            list(path, depth, files);
+            list((path, depth), extensions, files);
         }
     }
 }
@@ -150,7 +154,7 @@ fn near(name: &str, files: &[PathBuf], slugs: Vec<String>) -> Option<String> {
     nearest(name, names.iter().map(String::as_str)).map(str::to_owned)
 }
 
-fn stem(path: &Path) -> String {
+pub(super) fn stem(path: &Path) -> String {
     path.file_stem()
         .map(|stem| stem.to_string_lossy().into_owned())
         .unwrap_or_default()

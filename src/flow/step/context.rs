@@ -11,6 +11,7 @@ use flowstone_lang::value::heap::HeapBudget;
 
 use super::{Gate, NestedRequest, NestedResult, NestedSteps, Step, StepError};
 use crate::definition::Flow;
+use crate::format::{Formats, ProjectView};
 use crate::ids::{RunId, StepPath};
 use crate::permission::{Host, Permissions};
 use crate::ports::{
@@ -48,9 +49,20 @@ pub struct Services {
     pub permissions: Arc<Permissions>,
     /// The flow does not belong to the project.
     pub is_outside: bool,
+    /// Files of other formats that flows can call.
+    pub formats: Formats,
 }
 
 impl Services {
+    /// Returns what a format may read of the project.
+    pub fn view(&self) -> ProjectView<'_> {
+        ProjectView {
+            root: &self.project_root,
+            settings: &self.settings,
+            stores: &self.stores,
+        }
+    }
+
     /// Returns the gate of a flow.
     pub fn gate_of(&self, flow: &Flow) -> Rc<Gate> {
         let allow = match self.is_outside {

@@ -29,8 +29,8 @@ impl Reader<'_> {
         let names: Vec<String> = tool_names(self.flow, &envelope);
         for name in &require.tool_names {
             let is_memory = has_memory && MEMORY.contains(&&**name);
-            if names.iter().any(|known| **known == **name) || is_memory || !envelope.mcp.is_empty()
-            {
+            let has_unknown = !envelope.mcp.is_empty() || !envelope.flows.is_empty();
+            if names.iter().any(|known| **known == **name) || is_memory || has_unknown {
                 continue;
             }
             let hint = near_name(name, names.iter().map(String::as_str)).unwrap_or_else(|| {

@@ -49,6 +49,11 @@ const AGENT: Shape = Shape::Object(&[
         "A public agent needs it.",
     ),
     Member::optional(
+        "mcp_tool",
+        Shape::Bool,
+        "Clients of the MCP server who may start runs see it as a tool. Default false.",
+    ),
+    Member::optional(
         "strict_dedupe",
         Shape::Bool,
         "Another body within the dedupe window is a conflict.",
@@ -124,6 +129,22 @@ impl Agent {
 
     pub fn is_disabled(&self) -> bool {
         self.text("status") == Some("disabled")
+    }
+
+    /// Tells whether MCP clients see it as a tool.
+    pub fn is_mcp_tool(&self) -> bool {
+        self.row
+            .get("mcp_tool")
+            .and_then(Json::as_bool)
+            .unwrap_or(false)
+    }
+
+    pub fn display_name(&self) -> Option<&str> {
+        self.text("display_name")
+    }
+
+    pub fn description(&self) -> Option<&str> {
+        self.text("description")
     }
 
     pub fn is_strict(&self) -> bool {

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use flowstone_engine::diagnostic::Severity;
 use flowstone_engine::{Engine, EngineError, disk};
 use flowstone_flow::flow::{Checked, name_of};
+use flowstone_flow::format::ProjectView;
 use flowstone_flow::mcp_interfaces::input_schema;
 use flowstone_lang::session::Session;
 use flowstone_lang::value::Value;
@@ -22,14 +23,22 @@ use super::spec::{Audience, GraphSpec, Mode, Overrides};
 /// # Errors
 /// When the store cannot be read.
 pub async fn known(engine: &Engine, spec: &GraphSpec) -> Result<Known, EngineError> {
+    known_in(engine.view(), spec).await
+}
+
+/// As [`known`], without an engine.
+///
+/// # Errors
+/// When the store cannot be read.
+pub async fn known_in(project: ProjectView<'_>, spec: &GraphSpec) -> Result<Known, EngineError> {
     let mut known = Known::default();
     for name in &spec.tools.functions {
-        if let Some(tool) = function(engine, name).await? {
+        if let Some(tool) = function(project, name).await? {
             known.functions.insert(name.clone(), tool);
         }
     }
     for listed in &spec.tools.mcp_servers {
-        if let Some(server) = server(engine, &listed.server_id).await? {
+        if let Some(server) = server(project, &listed.server_id).await? {
             known.servers.insert(listed.server_id.clone(), server);
         }
     }
@@ -49,11 +58,14 @@ pub fn file_fallback() -> Fallback {
     }
 }
 
-async fn function(engine: &Engine, name: &str) -> Result<Option<FunctionTool>, EngineError> {
-    if let Some(row) = Registry::Functions.get(engine, name).await? {
+async fn function(
+    project: ProjectView<'_>,
+    name: &str,
+) -> Result<Option<FunctionTool>, EngineError> {
+    if let Some(row) = Registry::Functions.get_in(project.stores, name).await? {
         return Ok(Some(function_of_row(name, &row)));
     }
-    Ok(function_of_flow(engine, name))
+    Ok(function_of_flow(project, name))
 }
 
 /// Reads a stored function.
@@ -80,10 +92,9 @@ pub fn function_of_row(name: &str, row: &Json) -> FunctionTool {
 }
 
 /// Reads the marks of a flow of the project: `:graph/agent-tool` and its companions.
-fn function_of_flow(engine: &Engine, name: &str) -> Option<FunctionTool> {
-    let path = disk::find(engine.project_root(), None, name).ok()?.path;
-    let session = engine.session();
-    let checked = engine.check(&session, &path, name);
+fn function_of_flow(project: ProjectView<'_>, name: &str) -> Option<FunctionTool> {
+    let path = disk::find(project.root, None, name).ok()?.path;
+    let checked = disk::load(&Session::new(), &path, name);
     let flow = checked.loaded?.flow;
     let mark = |key: &str| flow.definition.get(key).cloned();
     let named = |key: &str| {
@@ -114,11 +125,11 @@ fn function_of_flow(engine: &Engine, name: &str) -> Option<FunctionTool> {
     })
 }
 
-async fn server(engine: &Engine, id: &str) -> Result<Option<Server>, EngineError> {
-    if let Some(row) = Registry::Servers.get(engine, id).await? {
+async fn server(project: ProjectView<'_>, id: &str) -> Result<Option<Server>, EngineError> {
+    if let Some(row) = Registry::Servers.get_in(project.stores, id).await? {
         return Ok(Some(server_of_row(id, &row)));
     }
-    let connections = engine.settings().get("connections");
+    let connections = project.settings.get("connections");
     let connection = connections.and_then(|all| all.get(id));
     let backend = connection
         .and_then(|it| it.get("backend"))

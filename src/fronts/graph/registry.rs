@@ -5,7 +5,7 @@
 
 use flowstone_engine::codec;
 use flowstone_engine::json::items;
-use flowstone_engine::ports::StoreError;
+use flowstone_engine::ports::{StoreError, Stores};
 use flowstone_engine::{Engine, EngineError};
 use flowstone_lang::value::Value;
 use flowstone_model::table::{
@@ -50,7 +50,7 @@ impl Registry {
     pub async fn list(self, engine: &Engine) -> Result<Vec<Json>, EngineError> {
         let mut all = Vec::new();
         loop {
-            let found = self.rows(engine, Filter::ALL, all.len()).await?;
+            let found = self.rows(engine.stores(), Filter::ALL, all.len()).await?;
             let is_last = found.len() < PAGE;
             all.extend(found);
             if is_last {
@@ -64,12 +64,20 @@ impl Registry {
     /// # Errors
     /// When the store cannot be read.
     pub async fn get(self, engine: &Engine, key: &str) -> Result<Option<Json>, EngineError> {
+        self.get_in(engine.stores(), key).await
+    }
+
+    /// As [`Registry::get`], without an engine.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn get_in(self, stores: &Stores, key: &str) -> Result<Option<Json>, EngineError> {
         let filter = Filter::Test {
             column: KEY.to_owned(),
             test: flowstone_model::table::Test::Equal,
             operands: vec![Cell::Text(key.to_owned())],
         };
-        Ok(self.rows(engine, filter, 0).await?.into_iter().next())
+        Ok(self.rows(stores, filter, 0).await?.into_iter().next())
     }
 
     /// Adds a definition. Returns false if the key is taken.
@@ -137,7 +145,7 @@ impl Registry {
 
     async fn rows(
         self,
-        engine: &Engine,
+        stores: &Stores,
         filter: Filter,
         offset: usize,
     ) -> Result<Vec<Json>, EngineError> {
@@ -155,7 +163,7 @@ impl Registry {
                 total: false,
             },
         });
-        let text = match engine.stores().tables.query(query).await {
+        let text = match stores.tables.query(query).await {
             Ok(text) => text,
             // The table does not exist yet, so nothing was stored.
             Err(StoreError::Rejected { kind, .. }) if kind == NOT_FOUND => return Ok(Vec::new()),

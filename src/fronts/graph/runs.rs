@@ -40,7 +40,7 @@ pub struct Start {
     pub input: Json,
     pub idempotency_key: Option<String>,
     pub webhook_url: Option<String>,
-    /// The digest of the whole body.
+    /// The digest of the whole body; empty if the same body starts a run each time.
     digest: String,
 }
 
@@ -107,6 +107,14 @@ impl Start {
         })
     }
 
+    /// Returns the start of a call, which is a run of its own even if an earlier call had the same input.
+    pub fn of_call(input: Json) -> Start {
+        Start {
+            input,
+            ..Start::default()
+        }
+    }
+
     /// Returns the receipt that keeps a start from being repeated; `None` if it may be repeated.
     fn receipt(&self, agent: &Agent, who: &Who, now_ms: i64) -> Option<NewReceipt> {
         let scope = format!("graph agent {} {}", agent.name, who.identity());
@@ -118,7 +126,8 @@ impl Start {
                 until_ms: now_ms.saturating_add(KEY_MS),
             });
         }
-        if who.kind == Kind::Anonymous || agent.dedupe_seconds() == 0 {
+        let is_repeatable = self.digest.is_empty() || agent.dedupe_seconds() == 0;
+        if who.kind == Kind::Anonymous || is_repeatable {
             return None;
         }
         Some(NewReceipt {

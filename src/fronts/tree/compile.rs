@@ -11,6 +11,8 @@ use super::node::{Node, Step, Tree};
 
 /// How long one wait for the driver lasts before it is opened again, if the project allows that long.
 const TIMEOUT: &str = "30d";
+/// The input with start values of `$VAR`.
+pub(super) const VAR_INPUT: &str = "var";
 /// The column at which lines are wrapped.
 const COLUMNS: usize = 110;
 
@@ -30,9 +32,11 @@ pub fn flow_text(tree: &Tree, settings: &Value) -> String {
  :invocations {{:default {{:inputs [{{:name :gate :type :boolean :default false}}
                                    {{:name :handle :type :string}}
                                    {{:name :tree-uri :type :string}}
-                                   {{:name :from :type :any}}]}}}}
+                                   {{:name :from :type :any}}
+                                   {{:name :{VAR_INPUT} :type :any}}]}}}}
  :flow '(let [tree (quote {data})
-              {{:keys [gate from]}} (flow/input)]
+              {{:keys [gate from {VAR_INPUT}]}} (flow/input)
+              tree (flow.tree/with-var tree {VAR_INPUT})]
           (loop [state (flow.tree/start tree {{:gate gate :from from}})]
             (when-some [{{:keys [name data]}} (:event state)]
               (flow/emit name data))

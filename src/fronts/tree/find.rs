@@ -61,7 +61,18 @@ fn is_in(
     false
 }
 
-fn is_tree(files: &mut Files, path: &str) -> bool {
+/// Tells whether a file of a project has the members of a tree, valid or not.
+pub fn is_tree_file(project: &Path, path: &Path) -> bool {
+    let Ok(mut files) = Files::below(project) else {
+        return false;
+    };
+    match files.path_of(path, "") {
+        Ok(inside) => is_tree(&mut files, &inside),
+        Err(_) => false,
+    }
+}
+
+pub(super) fn is_tree(files: &mut Files, path: &str) -> bool {
     let named = [".yaml", ".yml", ".json"];
     if !named.iter().any(|end| path.ends_with(end)) {
         return false;

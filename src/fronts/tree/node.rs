@@ -79,24 +79,29 @@ pub enum Step {
     Instruct(String),
 }
 
+/// Returns the short name of a tree that has some name.
+pub(super) fn slug_of(name: &str) -> String {
+    let mut slug = String::new();
+    let mut is_gap = false;
+    for letter in name.to_lowercase().chars() {
+        let fits = matches!(letter, 'a'..='z' | '0'..='9' | '_' | '-');
+        match fits {
+            true => slug.push(letter),
+            false if is_gap => {}
+            false => slug.push('-'),
+        }
+        is_gap = !fits;
+    }
+    match slug.trim_matches('-') {
+        "" => "tree".to_owned(),
+        slug => slug.to_owned(),
+    }
+}
+
 impl Tree {
     /// Returns the short name of runs and flows: lower-case letters, digits, `-` and `_`.
     pub fn slug(&self) -> String {
-        let mut slug = String::new();
-        let mut is_gap = false;
-        for letter in self.name.to_lowercase().chars() {
-            let fits = matches!(letter, 'a'..='z' | '0'..='9' | '_' | '-');
-            match fits {
-                true => slug.push(letter),
-                false if is_gap => {}
-                false => slug.push('-'),
-            }
-            is_gap = !fits;
-        }
-        match slug.trim_matches('-') {
-            "" => "tree".to_owned(),
-            slug => slug.to_owned(),
-        }
+        slug_of(&self.name)
     }
 
     /// Returns the data that the flow of the tree passes to `flow.tree`.

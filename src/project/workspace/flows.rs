@@ -343,7 +343,8 @@ pub(super) fn push_draft(cx: &StepContext, args: &Args) -> Result<Value, StepErr
     flowstone_steps::sandbox::register(&session);
     let mut steps = crate::all_steps();
     steps.extend(flowstone_engine::builtin());
-    let (loaded, findings) = flows::check_text(&session, literal, cx.project_root(), &steps);
+    let place = (cx.project_root(), cx.scope().services.formats);
+    let (loaded, findings) = flows::check_text(&session, literal, place, &steps);
     let is_error = |finding: &&TextFinding| finding.severity == Severity::Error;
     let errors: Vec<String> = findings
         .iter()

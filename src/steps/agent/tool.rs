@@ -41,7 +41,10 @@ pub struct Tool {
 impl Tool {
     /// Tells whether a call may use a model.
     pub fn may_ask(&self) -> bool {
-        matches!(self.kind, ToolKind::Agent | ToolKind::Packaged)
+        matches!(
+            self.kind,
+            ToolKind::Agent | ToolKind::Flow | ToolKind::Packaged
+        )
     }
 }
 
@@ -54,6 +57,8 @@ pub enum ToolKind {
     Packaged,
     /// An agent of the flow.
     Agent,
+    /// A flow of the project, a graph spec or a behaviour tree, as a child run.
+    Flow,
     Mcp,
     /// `:workspace`, also called `:breyta`.
     Workspace,

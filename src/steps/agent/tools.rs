@@ -5,6 +5,7 @@
 
 mod arguments;
 mod builtin;
+mod called;
 mod depth;
 mod packaged;
 mod shown;
@@ -64,6 +65,7 @@ pub async fn all(cx: &StepContext, envelope: &Envelope) -> Result<Vec<Tool>, Ste
         }
     }
     tools.extend(super::mcp_tools::of(cx, &envelope.mcp).await?);
+    tools.extend(called::of(cx, &envelope.flows).await?);
     let defined = envelope
         .definitions
         .iter()

@@ -12,6 +12,7 @@ use flowstone_flow::interfaces::{self, Interface};
 use flowstone_flow::mcp_interfaces::{self, McpKind};
 use flowstone_flow::permission::Permissions;
 use flowstone_flow::step::{Step, real_path};
+use flowstone_fronts::FORMATS;
 use flowstone_lang::session::Session;
 use flowstone_lang::value::Value;
 use serde_json::json;
@@ -61,6 +62,7 @@ pub fn run(args: &Check, app: &dyn App) -> Exit {
     let around = InProject {
         root: &project.root,
         settings: &settings,
+        formats: FORMATS,
     };
     let permissions = app.permissions(&project).unwrap_or_default();
     seen.permissions = permissions;

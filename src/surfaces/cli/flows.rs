@@ -4,6 +4,7 @@ pub mod served;
 
 use std::io::{self, BufRead as _, IsTerminal as _};
 use std::path::PathBuf;
+use std::rc::Rc;
 
 use flowstone_engine::Engine;
 use flowstone_engine::trust::{Trusted, trust, trusted, untrust};
@@ -13,12 +14,13 @@ use serde_json::json;
 
 use super::Open;
 use super::args::{Flows, FlowsCommand, FlowsTrust, FlowsTrusted, FlowsUntrust};
+use super::check::of_findings;
 use super::exit::Exit;
 use super::home::Project;
 use super::needs::Needs;
-use super::report::Report;
+use super::report::{Report, Severity};
 use super::runtime::Runtime;
-use super::{App, flow_file, output, run};
+use super::{App, flow_file, output};
 
 /// Runs one of the commands.
 pub fn run(args: &Flows, app: &dyn App) -> Exit {
@@ -62,7 +64,7 @@ fn give(args: &FlowsTrust, app: &dyn App) -> Result<Exit, Report> {
     let file = flow_file::find(&args.file, &project.root)?;
     let asking = Runtime::start()?.block_on(async {
         let engine = app.open(&project, Open::OrMake)?;
-        gather(&engine, &project, file)
+        gather(&engine, &project, file).await
     })?;
     let known = trusted(&project.home).map_err(|error| failed(&error))?;
     for asking in &asking {
@@ -90,15 +92,21 @@ struct Asking {
 const FLOWS_MAX: usize = 100;
 
 /// Returns a flow and all flows that it calls, directly or indirectly.
-fn gather(engine: &Engine, project: &Project, file: PathBuf) -> Result<Vec<Asking>, Report> {
+async fn gather(engine: &Engine, project: &Project, file: PathBuf) -> Result<Vec<Asking>, Report> {
     let mut files = vec![file];
     let mut asking: Vec<Asking> = Vec::new();
     let mut at = 0;
     while let Some(file) = files.get(at).cloned() {
         at += 1;
-        let session = engine.session();
-        let checked = engine.check(&session, &file, &file.display().to_string());
-        let loaded = run::load_file(engine, &file, true)?;
+        let session = Rc::new(engine.session());
+        let name = file.display().to_string();
+        let checked = engine.check_called(&session, &file, &name).await;
+        let mut reports = of_findings(&session, &checked.findings).into_iter();
+        if let Some(report) = reports.find(|report| report.severity == Severity::Error) {
+            return Err(report);
+        }
+        let no_flow = || Report::error("E0910", format!("{name} holds no flow"));
+        let loaded = checked.loaded.ok_or_else(no_flow)?;
         let nothing = Default::default();
         asking.push(Asking {
             needs: Needs::of(&loaded.flow.slug, &checked.needs, &nothing, &project.root),

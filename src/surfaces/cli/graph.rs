@@ -1,6 +1,7 @@
 //! `flowstone graph`: checks graph specs and prints the flows that they are compiled to. Also reads graph specs that
 //! other commands get as arguments.
 
+use std::io::Write as _;
 use std::path::Path;
 use std::rc::Rc;
 
@@ -9,13 +10,15 @@ use flowstone_engine::diagnostic::Severity as Found;
 use flowstone_flow::flow::LoadedFlow;
 use flowstone_flow::step::real_path;
 use flowstone_fronts::graph::compile::Target;
+use flowstone_fronts::graph::format::is_spec;
 use flowstone_fronts::graph::shape::Issue;
 use flowstone_fronts::graph::spec::{Audience, GraphSpec, schema};
 use flowstone_fronts::graph::validate::{self, validate};
 use flowstone_fronts::graph::{codes, project};
+use flowstone_fronts::tree::is_tree_file;
 use serde_json::{Value as Json, json};
 
-use super::args::{Graph, GraphCommand, GraphEject, GraphValidate};
+use super::args::{Graph, GraphCommand, GraphEject, GraphImport, GraphValidate};
 use super::check::of_findings;
 use super::exit::Exit;
 use super::home::Project;
@@ -28,6 +31,7 @@ use super::{App, Open, output};
 pub fn run(args: &Graph, app: &dyn App) -> Exit {
     let (done, as_json) = match &args.command {
         GraphCommand::Eject(args) => (eject(args, app), args.json),
+        GraphCommand::Import(args) => (import(args, app), args.json),
         GraphCommand::Schema(_) => {
             output::json(&schema());
             (Ok(Exit::Completed), false)
@@ -72,18 +76,76 @@ fn show(args: &GraphValidate, app: &dyn App) -> Result<Exit, Report> {
 }
 
 fn eject(args: &GraphEject, app: &dyn App) -> Result<Exit, Report> {
-    let spec = valid(&args.file)?;
-    let engine = app.open(&Project::find(&args.home), Open::OrMake)?;
-    let name = stem(&args.file);
-    let made = Runtime::start()?.block_on(with_target(&engine, &spec, &name, None, |target| {
-        flowstone_fronts::graph::compile::compile(&spec, target)
-    }))?;
-    let text = made.map_err(|issues| lacking(&args.file, &issues))?;
-    match args.json {
+    let text = flow_text(&args.file, &Project::find(&args.home), app)?;
+    print(&text, args.json);
+    Ok(Exit::Completed)
+}
+
+fn print(text: &str, as_json: bool) {
+    match as_json {
         true => output::json(&json!({"ok": true, "flow": text})),
         false => output::data(text.trim_end()),
     }
+}
+
+/// Returns the text of the flow of a spec, without the spec itself.
+fn flow_text(file: &Path, project: &Project, app: &dyn App) -> Result<String, Report> {
+    let spec = valid(file)?;
+    let engine = app.open(project, Open::OrMake)?;
+    let name = stem(file);
+    let made = Runtime::start()?.block_on(with_target(&engine, &spec, &name, None, |target| {
+        flowstone_fronts::graph::compile::compile(&spec, target)
+    }))?;
+    made.map_err(|issues| lacking(file, &issues))
+}
+
+fn import(args: &GraphImport, app: &dyn App) -> Result<Exit, Report> {
+    let project = Project::find(&args.home);
+    let shown = args.file.display();
+    let absolute = std::path::absolute(&args.file).unwrap_or_else(|_| args.file.clone());
+    let is_tree = spec_in(&args.file).is_none() && is_tree_file(&project.root, &absolute);
+    let text = match (is_tree, read(&args.file)) {
+        (true, _) => super::tree::flow_text(&absolute, &project, app)?,
+        (false, Ok(json)) if is_spec(&json) => flow_text(&args.file, &project, app)?,
+        (false, Err(report)) if report.code != codes::INVALID_SPEC => return Err(report),
+        (false, _) => {
+            let message = format!("{shown} is neither a graph spec nor a behaviour tree");
+            return Err(Report::error(codes::NOT_IMPORTABLE, message).hint(
+                "a graph spec is a JSON file with `spec_version`; a behaviour tree is a YAML or JSON file of the project with `tree`, or with a node",
+            ));
+        }
+    };
+    let Some(to) = &args.to else {
+        print(&text, args.json);
+        return Ok(Exit::Completed);
+    };
+    write_new(to, &text)?;
+    match args.json {
+        true => output::json(&json!({"ok": true, "file": to.display().to_string()})),
+        false => output::note(&format!("{shown} is now the flow {}", to.display())),
+    }
     Ok(Exit::Completed)
+}
+
+/// Creates a file with a text.
+fn write_new(to: &Path, text: &str) -> Result<(), Report> {
+    let shown = to.display();
+    let opened = std::fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(to);
+    let written = opened.and_then(|mut file| file.write_all(text.as_bytes()));
+    let refused = |message, hint| Report::error(codes::IMPORT_EXISTS, message).hint(hint);
+    written.map_err(|error| match error.kind() {
+        std::io::ErrorKind::AlreadyExists => refused(
+            format!("{shown} exists already"),
+            "name another file with `--to`, or remove this one first",
+        ),
+        _ => refused(
+            format!("{shown} cannot be written: {error}"),
+            "the folder must exist",
+        ),
+    })
 }
 
 /// Calls a function with the target that a spec in a file is compiled for.
@@ -160,8 +222,7 @@ fn spec_in(file: &Path) -> Option<Json> {
     file.extension().filter(|ending| *ending == "json")?;
     let text = std::fs::read_to_string(file).ok()?;
     let json: Json = serde_json::from_str(&text).ok()?;
-    let is_spec = json.get("spec_version").is_some() || json.get("nodes").is_some();
-    is_spec.then_some(json)
+    is_spec(&json).then_some(json)
 }
 
 fn read(file: &Path) -> Result<Json, Report> {

@@ -98,11 +98,19 @@ fn count(node: &Node) -> usize {
 
 fn eject(args: &TreeEject, app: &dyn App) -> Result<Exit, Report> {
     let project = Project::find(&args.home);
-    let checked = check(&project.root, &absolute(&args.file));
-    let tree = checked.map_err(|error| of_tree_error(&error))?.tree;
-    let text = compile::flow_text(&tree, &app.settings(&project)?);
+    let text = flow_text(&absolute(&args.file), &project, app)?;
     output::data(text.trim_end());
     Ok(Exit::Completed)
+}
+
+/// Returns the text of the flow of a tree in a file, given by its absolute path.
+///
+/// # Errors
+/// Everything that is wrong with the tree.
+pub(super) fn flow_text(file: &Path, project: &Project, app: &dyn App) -> Result<String, Report> {
+    let checked = check(&project.root, file);
+    let tree = checked.map_err(|error| of_tree_error(&error))?.tree;
+    Ok(compile::flow_text(&tree, &app.settings(project)?))
 }
 
 fn start(args: &TreeStart, app: &dyn App) -> Result<Exit, Report> {

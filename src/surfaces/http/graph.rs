@@ -11,6 +11,8 @@ mod runs;
 mod servers;
 mod visitor;
 
+pub(crate) use visitor::{CallerAddress, Visitor};
+
 use axum::Router;
 use axum::body::Body;
 use axum::http::{HeaderMap, StatusCode, header};

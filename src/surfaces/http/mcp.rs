@@ -26,6 +26,7 @@ use tokio::task::JoinHandle;
 use super::access::Caller;
 use super::answer::Answer;
 use super::feed::{Place, Streamed, headers_of_stream};
+use super::graph::CallerAddress;
 use super::problem::{Problem, codes as problems};
 use super::request::{self, JSON_MAX, refuse_other_types};
 use super::rights::{Ended, Right};
@@ -53,6 +54,7 @@ pub(super) fn routes() -> Router<Shared> {
 async fn message(
     State(server): State<Shared>,
     caller: Caller,
+    CallerAddress(address): CallerAddress,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
     body: Body,
@@ -81,6 +83,7 @@ async fn message(
                     let repeated = era.is_stateless().then(|| repeated(&headers));
                     let from = Transport {
                         caller,
+                        address,
                         parent: trace::parent(&headers),
                         repeated,
                         place,
@@ -111,12 +114,13 @@ async fn message(
 
 fn unknown_set(name: &str) -> Problem {
     Problem::not_found(format!("there is no tool set `{name}`"))
-        .hint("the tool sets are flows, tree and workspace")
+        .hint("the tool sets are agents, flows, tree and workspace")
 }
 
 /// What the transport knows about a request.
 struct Transport {
     caller: Caller,
+    address: String,
     parent: Option<TraceParent>,
     repeated: Option<Repeated>,
     /// Of a stream that stays open.
@@ -360,6 +364,7 @@ async fn answered(
     let rq = Request {
         server: server.clone(),
         caller: from.caller,
+        address: from.address,
         sets: asked.sets.clone(),
         era,
         session: session.clone(),

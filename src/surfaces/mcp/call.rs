@@ -9,28 +9,17 @@ use flowstone_engine::token::Scope;
 use flowstone_flow::mcp_interfaces::{McpInterface, McpKind, TaskMoment, input_schema};
 use serde_json::{Map, Value as Json, json};
 
-use super::content;
 use super::follow::{Followed, Glance, Patience, follow, glance};
+use super::offered::Offered;
 use super::peer::{Request, refused};
 use super::protocol::{RpcError, TASKS, codes};
 use super::questions::{self, Questions};
 use super::tasks;
+use super::{agents, content};
 use crate::http::{EngineContext, Problem, runs};
 
 /// The length of the digest of questions within a state.
 const ROUND: usize = 12;
-
-/// An offer of a flow, without the flow itself, which stays on its thread.
-#[derive(Debug, Clone)]
-pub(super) struct Offered {
-    pub slug: String,
-    pub interface: McpInterface,
-    /// The schema of its arguments.
-    pub schema: Json,
-    pub description: String,
-    /// Whether it is known to change nothing.
-    pub is_reading: bool,
-}
 
 /// Returns the offers of a kind by flows that the caller has access to.
 ///
@@ -62,6 +51,7 @@ fn of_served(cx: &EngineContext, served: &ServedMcp) -> Offered {
     let schema = interface.input_schema.clone();
     Offered {
         slug: served.flow.slug.clone(),
+        agent: None,
         schema: schema.unwrap_or_else(|| input_schema(contract)),
         description: description.unwrap_or_else(|| {
             let name = flow.name.as_deref().unwrap_or(&served.flow.slug);
@@ -113,6 +103,9 @@ pub(super) async fn start(
 ) -> Result<Result<RunId, String>, RpcError> {
     if let Err(message) = refuse_unknown(offered, arguments) {
         return Ok(Err(message));
+    }
+    if let Some(agent) = &offered.agent {
+        return agents::start(rq, (agent, &offered.schema), arguments).await;
     }
     let started = runs::start_interface(
         &rq.server,

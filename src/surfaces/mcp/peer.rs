@@ -33,6 +33,8 @@ const LEVELS: &[&str] = &[
 pub(crate) struct Request {
     pub server: Shared,
     pub caller: Caller,
+    /// The address that the request comes from; `local` over stdio.
+    pub address: String,
     pub sets: ToolSets,
     pub era: Era,
     pub session: Option<Arc<Session>>,

@@ -4,8 +4,9 @@ use flowstone_flow::mcp_interfaces::McpKind;
 use flowstone_project::workspace::pages;
 use serde_json::{Map, Value as Json, json};
 
-use super::call::{Offered, arguments_of, offered, result_of};
+use super::call::{arguments_of, offered, result_of};
 use super::content;
+use super::offered::Offered;
 use super::peer::Request;
 use super::protocol::RpcError;
 

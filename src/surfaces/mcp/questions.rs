@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use flowstone_engine::ids::RunId;
 use flowstone_engine::json::{from_json, to_json};
 use flowstone_engine::ports::{Target, WaitRow};
-use flowstone_engine::token::Scope;
+use flowstone_engine::token::{Scope, TokenKind};
 use flowstone_engine::waits::{Answering, actions, is_approval, roles};
 use flowstone_engine::{EngineError, codec};
 use flowstone_flow::schema;
@@ -223,6 +223,11 @@ async fn wanted(rq: &Request, wait: &WaitRow) -> Result<Wanted, RpcError> {
             Some(form) if rq.can("elicitation.form") => form_question(message, form, How::Form),
             _ => Wanted::Nothing,
         });
+    }
+    // Users of an app start runs; they do not approve them.
+    let is_user = matches!(rq.caller.token.kind, TokenKind::User | TokenKind::Anon);
+    if is_user && !rq.caller.token.has(Scope::Approve) {
+        return Ok(Wanted::Nothing);
     }
     if rq.can("elicitation.url")
         && let Some(url) = link(rq, wait, about.actions.first()).await?

@@ -5,6 +5,8 @@ use clap::ValueEnum;
 /// A group of tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ToolSet {
+    /// Stored graph agents with `mcp_tool`.
+    Agents,
     /// Flows with an interface of kind `:mcp`.
     Flows,
     /// The twelve tools that drive behaviour trees.
@@ -13,7 +15,7 @@ pub enum ToolSet {
     Workspace,
 }
 
-/// The groups that a client requested; if empty, flows and the workspace, and trees if the project has tree files.
+/// The groups that a client requested; if empty, agents, flows and the workspace, and trees if the project has tree files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolSets(Vec<ToolSet>);
 

@@ -216,6 +216,7 @@ impl Talk {
         let rq = Request {
             server: self.server.clone(),
             caller: self.caller.clone(),
+            address: "local".to_owned(),
             sets: self.sets.clone(),
             era,
             session: self.session.clone().filter(|_| !era.is_stateless()),

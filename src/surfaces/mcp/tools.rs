@@ -1,13 +1,14 @@
-//! `tools/list` and `tools/call`: the tools of flows, those of the workspace, and those that drive trees.
+//! `tools/list` and `tools/call`: flows and graph agents, the tools of the workspace, and those that drive trees.
 
 use flowstone_flow::mcp_interfaces::McpKind;
 use serde_json::{Map, Value as Json, json};
 
-use super::call::{Offered, arguments_of, offered, tool};
+use super::call::{arguments_of, offered, tool};
+use super::offered::Offered;
 use super::peer::Request;
 use super::protocol::RpcError;
 use super::sets::ToolSet;
-use super::{headers, tree, workspace};
+use super::{agents, headers, tree, workspace};
 
 /// Returns all tools that the caller may use, by name.
 ///
@@ -23,6 +24,13 @@ pub(super) async fn list(rq: &Request) -> Result<Json, RpcError> {
         tools.extend(workspace::list(&rq.caller));
     }
     tools.extend(tree::list(rq).await?);
+    let is_new = |tools: &[Json], name: &str| tools.iter().all(|it| it["name"] != name);
+    for agent in agents::offered(rq).await? {
+        // A flow, or a tool of the server, keeps its name.
+        if is_new(&tools, &agent.interface.name) {
+            tools.push(described(rq, &agent));
+        }
+    }
     tools.sort_by(|a, b| a["name"].as_str().cmp(&b["name"].as_str()));
     Ok(json!({"tools": tools}))
 }
@@ -35,6 +43,9 @@ fn described(rq: &Request, offered: &Offered) -> Json {
         "inputSchema": offered.schema,
         "_meta": {"flow": offered.slug},
     });
+    if let Some(agent) = &offered.agent {
+        tool["_meta"] = json!({"agent": agent});
+    }
     if let Some(title) = &interface.title {
         tool["title"] = json!(title);
     }
@@ -72,8 +83,12 @@ pub(super) async fn call(rq: &Request, params: &Map<String, Json>) -> Result<Jso
         true => offered(rq, McpKind::Tool).await?,
         false => Vec::new(),
     };
-    let found = all.iter().find(|it| it.interface.name == name);
-    match found {
+    let is_named = |it: &Offered| it.interface.name == name;
+    let found = match all.into_iter().find(is_named) {
+        Some(found) => Some(found),
+        None => agents::offered(rq).await?.into_iter().find(is_named),
+    };
+    match &found {
         Some(found) => {
             if let Some(repeated) = &rq.repeated {
                 headers::check(&found.schema, &arguments_of(params)?, repeated)?;

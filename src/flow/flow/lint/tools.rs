@@ -7,7 +7,7 @@ use super::Lint;
 use crate::diagnostic::Diagnostic;
 use crate::forms::{entry_spans, item_span};
 use crate::step::StepSpec;
-use crate::tools::{self, Wrong};
+use crate::tools;
 
 /// The step types that give tools to models.
 const KINDS: &[&str] = &["agent", "llm"];
@@ -20,26 +20,30 @@ impl Lint<'_> {
         }
         let (_, wrong) = tools::read(self.flow, config, true);
         for wrong in wrong {
-            let at = self.place(written, &wrong);
+            let at = self.place(written, &wrong.path, wrong.is_key);
             let finding = Diagnostic::error("E0469", wrong.message).at(at);
             self.findings.push(match wrong.hint {
                 Some(hint) => finding.hint(hint),
                 None => finding,
             });
         }
+        for (name, path) in tools::flows::written(config) {
+            let at = self.place(written, &path, false);
+            self.child(Some(&name), &Value::Nil, at);
+        }
     }
 
-    fn place(&self, written: &Value, wrong: &Wrong) -> Span {
+    fn place(&self, written: &Value, path: &[String], is_key: bool) -> Span {
         let mut span = written.span();
         let mut at = Some(written.clone());
-        for (depth, step) in wrong.path.iter().enumerate() {
+        for (depth, step) in path.iter().enumerate() {
             let Some(value) = at.take() else {
                 return span;
             };
             if let (Value::Map(_), Some(name)) = (&value, step.strip_prefix(':')) {
                 let spans = entry_spans(self.sources, &value, step);
-                let is_last = depth + 1 == wrong.path.len();
-                span = match is_last && wrong.is_key {
+                let is_last = depth + 1 == path.len();
+                span = match is_last && is_key {
                     true => spans.key,
                     false => spans.value,
                 };

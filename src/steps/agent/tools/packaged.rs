@@ -143,7 +143,7 @@ fn delegate_changes(
         .workspace
         .as_ref()
         .is_some_and(|tool| tool.mutations != Mutations::None);
-    if may_write || workspace || !envelope.mcp.is_empty() {
+    if may_write || workspace || !envelope.mcp.is_empty() || !envelope.flows.is_empty() {
         return true;
     }
     envelope.steps.iter().chain(&envelope.agents).any(|id| {

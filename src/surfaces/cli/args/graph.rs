@@ -18,6 +18,7 @@ pub struct Graph {
 #[derive(Debug, Subcommand)]
 pub enum GraphCommand {
     Eject(GraphEject),
+    Import(GraphImport),
     Schema(GraphSchema),
     Validate(GraphValidate),
 }
@@ -33,6 +34,30 @@ pub struct GraphEject {
     /// The graph spec
     #[arg(value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
+
+    #[command(flatten)]
+    pub home: Home,
+
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Makes a flow file of a graph spec or a behaviour tree
+///
+/// The flow does what the file does, and no longer depends on it. Without `--to`, the flow is printed.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  flowstone graph import agent.json --to flows/agent.edn
+  flowstone graph import trees/release.yaml > flows/release.edn")]
+pub struct GraphImport {
+    /// The graph spec (.json) or the behaviour tree (.yaml, .json)
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub file: PathBuf,
+
+    /// The flow file to write; an existing file is not replaced
+    #[arg(long, value_name = "FLOW", value_hint = ValueHint::FilePath)]
+    pub to: Option<PathBuf>,
 
     #[command(flatten)]
     pub home: Home,

@@ -21,7 +21,7 @@ const KEY: &str = "apikey";
 
 /// The caller of a request.
 #[derive(Debug, Clone)]
-pub(super) struct Visitor {
+pub(crate) struct Visitor {
     pub caller: Caller,
     pub who: Who,
 }
@@ -40,6 +40,21 @@ impl FromRequestParts<Shared> for Visitor {
         }
         let caller = server.caller(parts).await?;
         Ok(Visitor::new(caller, address(parts, server)))
+    }
+}
+
+/// The address that a request comes from, as text.
+#[derive(Debug, Clone)]
+pub(crate) struct CallerAddress(pub String);
+
+impl FromRequestParts<Shared> for CallerAddress {
+    type Rejection = std::convert::Infallible;
+
+    async fn from_request_parts(
+        parts: &mut Parts,
+        server: &Shared,
+    ) -> Result<CallerAddress, Self::Rejection> {
+        Ok(CallerAddress(address(parts, server)))
     }
 }
 
@@ -65,7 +80,8 @@ pub(super) fn address(parts: &Parts, server: &Server) -> String {
 }
 
 impl Visitor {
-    pub(super) fn new(caller: Caller, address: String) -> Visitor {
+    /// Returns the visitor that a caller is, at an address.
+    pub(crate) fn new(caller: Caller, address: String) -> Visitor {
         let kind = match caller.token.kind {
             TokenKind::Owner | TokenKind::Service => Kind::Owner,
             TokenKind::User => Kind::User,
@@ -108,7 +124,7 @@ impl Visitor {
     }
 
     /// Tells whether the caller's token gives access to an agent.
-    pub(super) fn reaches(&self, agent: &str) -> bool {
+    pub(crate) fn reaches(&self, agent: &str) -> bool {
         self.caller.token.reaches_flow(&slug(agent), &[])
     }
 

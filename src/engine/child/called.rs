@@ -1,0 +1,183 @@
+//! The file of a called flow: a flow file, or a file of another format that is compiled to a flow.
+
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use flowstone_flow::mcp_interfaces::input_schema;
+use flowstone_lang::session::Session;
+use flowstone_lang::value::Value;
+
+use crate::call_flow;
+use crate::diagnostic::Severity;
+use crate::disk;
+use crate::disk::formats::{self, NotCalled};
+use crate::flow::{self, Checked, LoadedFlow, name_of};
+use crate::format::{CompiledFlow, FlowContract, FormatError};
+use crate::json::from_json;
+use crate::ports::RunRow;
+use crate::step::{StepContext, StepError};
+
+/// A file that is called.
+enum Called {
+    Flow(Box<Checked>),
+    /// A file of another format.
+    Compiled(CompiledFlow),
+}
+
+/// Returns the program of a called flow.
+///
+/// # Errors
+/// E0545 when the project has no such flow, and why a file of another format cannot be compiled.
+pub(super) async fn program(
+    cx: &StepContext,
+    parent: &RunRow,
+    slug: &str,
+) -> Result<Checked, StepError> {
+    Ok(match called(cx, parent, slug).await? {
+        Called::Flow(checked) => *checked,
+        Called::Compiled(compiled) => {
+            disk::load_compiled(&Session::new(), &compiled, cx.project_root())
+        }
+    })
+}
+
+/// Finds the file of a called flow. Flow files come first; a path means a file of another format.
+async fn called(cx: &StepContext, parent: &RunRow, slug: &str) -> Result<Called, StepError> {
+    let services = &cx.scope().services;
+    let program = cx.own_stores().runs.program(&parent.program).await?;
+    let name = program.and_then(|program| flow::program_name(&program));
+    let beside = name.and_then(|name| folder(cx.project_root(), &name));
+    let mut near = None;
+    if !formats::is_path(slug, services.formats) {
+        match disk::find(cx.project_root(), beside.as_deref(), slug) {
+            Ok(found) => {
+                let checked = disk::load(&Session::new(), &found.path, &found.name);
+                return Ok(Called::Flow(Box::new(checked)));
+            }
+            Err(other) => near = other,
+        }
+    }
+    let found = formats::find(cx.project_root(), beside.as_deref(), slug, services.formats);
+    let found = found.map_err(|why| not_called(slug, near.as_deref(), why))?;
+    let compiled = found
+        .format
+        .compile(services.view(), &found.file.path)
+        .await;
+    compiled.map(Called::Compiled).map_err(not_compiled)
+}
+
+fn not_called(slug: &str, near: Option<&str>, why: NotCalled) -> StepError {
+    let (code, kind, message) = match why {
+        NotCalled::Missing => (
+            "E0545",
+            "not-found",
+            format!("the project has no flow `{slug}`"),
+        ),
+        NotCalled::Outside => (
+            "E0545",
+            "denied",
+            format!(
+                "the path `{slug}` leads outside the project, or to files that flows do not read"
+            ),
+        ),
+        NotCalled::OtherFormat => (
+            "E0546",
+            "invalid",
+            format!("`{slug}` is neither a graph spec nor a behaviour tree"),
+        ),
+    };
+    let error = StepError::new(code, kind, message).with("flow-slug", slug);
+    match near {
+        Some(near) => error.hint(format!("did you mean `{near}`?")),
+        None => error.hint(call_flow::WHERE),
+    }
+}
+
+fn not_compiled(error: FormatError) -> StepError {
+    let refused = StepError::new(error.code, "invalid", error.message);
+    match error.hint {
+        Some(hint) => refused.hint(hint),
+        None => refused,
+    }
+}
+
+/// Returns what a caller has to know about a flow, as data.
+///
+/// # Errors
+/// When there is no such flow, or it cannot be run.
+pub(super) async fn describe(cx: &StepContext, config: &Value) -> Result<Value, StepError> {
+    let slug = slug_of(config);
+    let missing = || StepError::new("E0500", "store", "the run itself is missing");
+    let parent = cx.own_stores().runs.find(cx.run_id()).await?;
+    let contract = match called(cx, &parent.ok_or_else(missing)?, &slug).await? {
+        Called::Flow(checked) => of_flow(&slug, *checked)?,
+        Called::Compiled(compiled) => compiled.contract,
+    };
+    let text = |text: &str| Value::from(text);
+    let keys = contract.result_keys.iter().map(|key| text(key));
+    let mut entries = vec![
+        (Value::keyword("name"), text(&contract.name)),
+        (
+            Value::keyword("input-schema"),
+            from_json(&contract.input_schema),
+        ),
+    ];
+    if let Some(description) = &contract.description {
+        entries.push((Value::keyword("description"), text(description)));
+    }
+    if !contract.result_keys.is_empty() {
+        entries.push((Value::keyword("result-keys"), Value::vector(keys)));
+    }
+    Ok(Value::map(entries))
+}
+
+fn of_flow(slug: &str, checked: Checked) -> Result<FlowContract, StepError> {
+    let flow = usable(slug, checked)?.flow;
+    Ok(FlowContract {
+        name: flow.slug.to_string(),
+        description: flow.description.as_deref().map(str::to_owned),
+        input_schema: input_schema(flow.default_invocation()),
+        result_keys: &[],
+    })
+}
+
+/// Returns the folder of the file that a program was read from.
+fn folder(project_root: &Path, name: &str) -> Option<PathBuf> {
+    [PathBuf::from(name), project_root.join(name)]
+        .into_iter()
+        .find(|path| path.is_file())
+        .and_then(|path| {
+            let folder = path.parent()?;
+            Some(match folder.as_os_str().is_empty() {
+                true => PathBuf::from("."),
+                false => folder.to_owned(),
+            })
+        })
+}
+
+/// Returns the name of the flow that a config calls.
+pub(super) fn slug_of(config: &Value) -> Rc<str> {
+    let slug = config.get("flow-slug").and_then(name_of);
+    slug.unwrap_or_default()
+}
+
+/// Returns the flow of a file without errors.
+///
+/// # Errors
+/// E0546, with the first error of the file.
+pub(super) fn usable(slug: &str, checked: Checked) -> Result<LoadedFlow, StepError> {
+    let worst = checked
+        .findings
+        .iter()
+        .find(|finding| finding.severity == Severity::Error);
+    let what = worst.map_or("it holds no flow", |finding| &*finding.message);
+    let message = format!("the flow `{slug}` cannot be run: {what}");
+    let error = || {
+        StepError::new("E0546", "invalid", message.as_str())
+            .hint("`flowstone check` says what is wrong with it, and where")
+    };
+    match (worst, checked.loaded) {
+        (None, Some(loaded)) => Ok(loaded),
+        _ => Err(error()),
+    }
+}
