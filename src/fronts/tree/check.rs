@@ -317,7 +317,7 @@ impl Reading {
             None => return Some(0),
             Some(given) => given,
         };
-        let retries = given.as_u64().filter(|it| (1..=RETRIES_MAX).contains(it));
+        let retries = whole(given).filter(|it| (1..=RETRIES_MAX).contains(it));
         if retries.is_none() {
             let message = format!(
                 "must be a whole number from 1 to {RETRIES_MAX}, got `{}`",
@@ -502,6 +502,15 @@ impl Reading {
             false => format!("{}#{keys}: {message}", place.file),
         }
     }
+}
+
+/// Returns a whole number; `2.0` is one, too.
+fn whole(value: &Json) -> Option<u64> {
+    let from_float = |number: f64| match number.fract() == 0.0 && (0.0..1e15).contains(&number) {
+        true => Some(number as u64),
+        false => None,
+    };
+    value.as_u64().or_else(|| value.as_f64().and_then(from_float))
 }
 
 /// Tells whether a file's root wraps a tree and is not a node.
