@@ -21,6 +21,7 @@ pub mod shape;
 pub mod spec;
 pub mod template;
 pub mod validate;
+pub mod webhooks;
 
 /// The codes of errors of this front, as in `docs/errors`.
 pub mod codes {

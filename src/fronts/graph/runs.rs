@@ -376,6 +376,7 @@ pub async fn show(engine: &Engine, row: &RunRow) -> Result<Json, GraphError> {
         reader.read_all().await?;
         let projection = reader.projection();
         run["agent"] = json!(projection.agent());
+        run["attempt"] = json!(projection.attempt());
         if let Some((node, step)) = projection.node() {
             run["checkpoint"] = json!({"step": step, "node_id": node});
         }
