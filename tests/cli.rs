@@ -18,9 +18,11 @@ mod graph;
 #[cfg(unix)]
 mod graph_access;
 #[cfg(unix)]
+mod graph_ends;
 mod graph_http;
 #[cfg(unix)]
 mod graph_mcp;
+mod graph_stream;
 mod help;
 #[cfg(unix)]
 mod hooks;
@@ -88,4 +90,5 @@ mod system;
 mod telemetry;
 mod test;
 mod tree;
+mod tree_elsewhere;
 mod waits;

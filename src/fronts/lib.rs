@@ -3,5 +3,6 @@
 
 #![forbid(unsafe_code)]
 
+mod address;
 pub mod graph;
 pub mod tree;

@@ -8,6 +8,7 @@ mod check;
 pub mod compile;
 mod document;
 mod driver;
+mod elsewhere;
 mod error;
 mod file;
 mod find;
@@ -19,6 +20,7 @@ pub mod tools;
 
 pub use check::{Checked, check};
 pub use driver::{Answer, Executor, Start, Trees};
+pub use elsewhere::check_everywhere;
 pub use error::TreeError;
 pub use find::has_trees;
 pub use handle::Handle;
