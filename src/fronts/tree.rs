@@ -22,6 +22,6 @@ pub use check::{Checked, check};
 pub use driver::{Answer, Executor, Start, Trees};
 pub use elsewhere::check_everywhere;
 pub use error::TreeError;
-pub use find::has_trees;
+pub use find::{has_trees, tree_files};
 pub use handle::Handle;
 pub use node::{Composite, Dialect, Node, Step, Tree};

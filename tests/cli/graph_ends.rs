@@ -65,24 +65,35 @@ fn a_run_that_is_ended_by_force_calls_its_webhook_once() {
     graphs.scratch.run(&["runs", "cancel", &id, "--force"]).ok();
     let found = requests(&hook, 2);
     let expected = json!({"run_id": id, "status": "cancelled"});
-    assert_eq!((body(&found[0]), body(&found[1])), (expected.clone(), expected));
+    assert_eq!(
+        (body(&found[0]), body(&found[1])),
+        (expected.clone(), expected)
+    );
     assert_eq!(names(&graphs.events(&run)).last(), Some(&"run_cancelled"));
 
     // One that is ended while no server runs is called for by the next one, and nobody is called for twice.
     let (run, second) = start(&graphs, "hitl", &hook);
     graphs.paused(&run);
-    let cancel = graphs.scratch.command(&["runs", "cancel", &second, "--force"]);
+    let cancel = graphs
+        .scratch
+        .command(&["runs", "cancel", &second, "--force"]);
     again(&mut graphs, |old| {
         old.stop();
         let mut cancel = cancel;
         Ran::to_the_end(&mut cancel).ok();
     });
     let found = requests(&hook, 3);
-    assert_eq!(body(&found[2]), json!({"run_id": second, "status": "cancelled"}));
+    assert_eq!(
+        body(&found[2]),
+        json!({"run_id": second, "status": "cancelled"})
+    );
     again(&mut graphs, Api::kill);
     let (run, third) = start(&graphs, "hitl", &hook);
     graphs.paused(&run);
-    graphs.scratch.run(&["runs", "cancel", &third, "--force"]).ok();
+    graphs
+        .scratch
+        .run(&["runs", "cancel", &third, "--force"])
+        .ok();
     assert_eq!(body(&requests(&hook, 4)[3])["run_id"], third);
     assert_eq!(calls(&graphs), 3);
 }
@@ -102,7 +113,10 @@ fn a_run_that_is_taken_over_is_at_its_next_attempt() {
     let events = graphs.events(&run);
     assert_eq!(names(&events).last(), Some(&"run_end"));
     let shown = graphs.run(&run);
-    assert_eq!((&shown["attempt"], &shown["status"]), (&json!(2), &json!("completed")));
+    assert_eq!(
+        (&shown["attempt"], &shown["status"]),
+        (&json!(2), &json!("completed"))
+    );
     let found = requests(&hook, 2);
     assert_eq!(body(&found[0]), body(&found[1]));
     let feed = graphs.scratch.run(&["runs", "feed", &id]).ok();

@@ -69,7 +69,12 @@ fn references_to_other_hosts_are_read_once_and_kept_by_the_run() {
     let part = json!({"type": "selector", "name": "Part", "children": [act, act]});
     assert_eq!(document["tree"]["children"], json!([part]));
     assert_eq!(server.requests().len(), 2);
-    assert!(scratch.run(&["tree", "next", "r"]).ok().contains("instruct Act"));
+    assert!(
+        scratch
+            .run(&["tree", "next", "r"])
+            .ok()
+            .contains("instruct Act")
+    );
     scratch.run(&["tree", "submit", "r", "success"]).ok();
     assert_eq!(scratch.run(&["tree", "next", "r"]).ok().trim(), "done");
     assert_eq!(server.requests().len(), 2, "the run has the whole tree");
@@ -82,7 +87,10 @@ fn parts_of_other_hosts_are_checked() {
     for (path, expected) in [
         ("missing.yaml", "404"),
         ("large.yaml", "1048576"),
-        ("local.yaml", "a part from another host cannot name files of this one"),
+        (
+            "local.yaml",
+            "a part from another host cannot name files of this one",
+        ),
         ("up.yaml", "it leads nowhere"),
         ("part.txt", "404"),
     ] {
@@ -104,15 +112,26 @@ fn parts_in_other_folders_need_a_row_of_the_project() {
     let root = std::fs::canonicalize(other.path()).expect("it is there");
     let path = root.join("shared/part.yaml").display().to_string();
     let text = refused(&project(&path, "{}"));
-    let expected = format!("`{path}` is outside the project's folder; to allow it, add its folder to `:allow {{:read [...]}}` in flowstone.edn");
+    let expected = format!(
+        "`{path}` is outside the project's folder; to allow it, add its folder to `:allow {{:read [...]}}` in flowstone.edn"
+    );
     assert!(text.contains(&expected), "{text}");
-    let settings = format!("{{:allow {{:read [\"{}\"]}}}}", root.join("shared").display());
+    let settings = format!(
+        "{{:allow {{:read [\"{}\"]}}}}",
+        root.join("shared").display()
+    );
     let scratch = project(&path, &settings);
     scratch.run(&["tree", "start", "tree.yaml", "r"]).ok();
-    assert!(scratch.run(&["tree", "next", "r"]).ok().contains("instruct Act"));
+    assert!(
+        scratch
+            .run(&["tree", "next", "r"])
+            .ok()
+            .contains("instruct Act")
+    );
     let escape = root.join("shared/../secret.yaml").display().to_string();
     assert!(refused(&project(&escape, &settings)).contains("is outside the project's folder"));
-    std::os::unix::fs::symlink(root.join("secret.yaml"), root.join("shared/link.yaml")).expect("a link");
+    std::os::unix::fs::symlink(root.join("secret.yaml"), root.join("shared/link.yaml"))
+        .expect("a link");
     let link = root.join("shared/link.yaml").display().to_string();
     assert!(refused(&project(&link, &settings)).contains("is outside the project's folder"));
 }

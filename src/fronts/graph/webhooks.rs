@@ -94,7 +94,10 @@ fn address(row: &RunRow) -> Option<String> {
         return None;
     }
     let input = codec::decode(&row.input).ok()?;
-    input.get(WEBHOOK).and_then(Value::as_str).map(str::to_owned)
+    input
+        .get(WEBHOOK)
+        .and_then(Value::as_str)
+        .map(str::to_owned)
 }
 
 fn body(row: &RunRow) -> Json {

@@ -536,7 +536,9 @@ fn whole(value: &Json) -> Option<u64> {
         true => Some(number as u64),
         false => None,
     };
-    value.as_u64().or_else(|| value.as_f64().and_then(from_float))
+    value
+        .as_u64()
+        .or_else(|| value.as_f64().and_then(from_float))
 }
 
 /// Tells whether a file's root wraps a tree and is not a node.

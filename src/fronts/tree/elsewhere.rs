@@ -83,7 +83,10 @@ async fn read(engine: &Engine, place: &str) -> Result<Rc<Json>, String> {
 
 async fn of_server(engine: &Engine, url: &str) -> Result<String, String> {
     let host = host_of(url).ok_or("it is not an address without credentials")?;
-    if !rows(engine)?.net.covers(&host, host.name.parse().ok(), Reach::Private) {
+    if !rows(engine)?
+        .net
+        .covers(&host, host.name.parse().ok(), Reach::Private)
+    {
         return Err(format!(
             "references to other hosts are off; to allow this one, add `:allow {{:net [\"{host}\"]}}` to flowstone.edn"
         ));

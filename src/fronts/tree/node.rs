@@ -99,6 +99,11 @@ impl Tree {
         }
     }
 
+    /// Returns the nodes in the shape of run documents.
+    pub fn document(&self) -> Json {
+        document_node(&self.root.value())
+    }
+
     /// Returns the data that the flow of the tree hands to `flow.tree`.
     pub fn value(&self) -> Value {
         let scope =

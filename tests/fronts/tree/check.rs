@@ -64,7 +64,9 @@ fn retries_are_whole_numbers_in_any_spelling() {
         };
         assert_eq!(retries, expected, "{given}");
     }
-    for wrong in ["1.5", "-1", "0", "10001", "1e300", "null", "true", "'2'", "[1]"] {
+    for wrong in [
+        "1.5", "-1", "0", "10001", "1e300", "null", "true", "'2'", "[1]",
+    ] {
         let found = of(&text(wrong));
         let expected = "retries: must be a whole number from 1 to 10000";
         assert!(found[0].starts_with(expected), "{wrong}: {found:?}");
