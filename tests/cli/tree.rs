@@ -591,7 +591,7 @@ fn the_tree_files_of_a_project_are_listed() {
         "trees/release.yaml  release (5 nodes)",
     ];
     assert_eq!(listed.lines().collect::<Vec<_>>(), expected);
-    let listed = scratch.json_of(&["tree", "list", "--json"]);
+    let listed = scratch.json_of(&["tree", "list"]);
     assert_eq!(listed["trees"][0]["code"], "E1200");
     assert_eq!(
         listed["trees"][2],
