@@ -20,9 +20,11 @@ mod graph;
 #[cfg(unix)]
 mod graph_access;
 #[cfg(unix)]
+mod graph_ends;
 mod graph_http;
 #[cfg(unix)]
 mod graph_mcp;
+mod graph_stream;
 mod help;
 #[cfg(unix)]
 mod hooks;
@@ -96,4 +98,5 @@ mod system;
 mod telemetry;
 mod test;
 mod tree;
+mod tree_elsewhere;
 mod waits;

@@ -23,6 +23,7 @@ pub mod shape;
 pub mod spec;
 pub mod template;
 pub mod validate;
+pub mod webhooks;
 
 pub use format::GraphFormat;
 

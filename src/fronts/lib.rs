@@ -5,6 +5,7 @@
 
 use flowstone_flow::format::Formats;
 
+mod address;
 pub mod graph;
 pub mod tree;
 

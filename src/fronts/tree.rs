@@ -8,6 +8,7 @@ mod check;
 pub mod compile;
 mod document;
 mod driver;
+mod elsewhere;
 mod error;
 mod file;
 mod find;
@@ -20,8 +21,9 @@ pub mod tools;
 
 pub use check::{Checked, check};
 pub use driver::{Answer, Executor, Start, Trees};
+pub use elsewhere::check_everywhere;
 pub use error::TreeError;
-pub use find::{has_trees, is_tree_file};
+pub use find::{has_trees, is_tree_file, tree_files};
 pub use format::TreeFormat;
 pub use handle::Handle;
 pub use node::{Composite, Dialect, Node, Step, Tree};

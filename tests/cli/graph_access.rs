@@ -277,6 +277,32 @@ fn limits_refuse_runs_of_users_and_not_of_the_owner() {
 }
 
 #[test]
+fn starts_at_the_same_moment_are_counted_against_each_other() {
+    let graphs = Graphs::serve();
+    let ada = graphs.token("user", &["--subject", "ada"]);
+    for limit in ["max_runs_per_user_per_hour", "max_concurrent_runs"] {
+        let agent = format!("a-{}", limit.len());
+        graphs.agent(
+            &agent,
+            &asking(),
+            json!({"visibility": "authenticated", limit: 3}),
+        );
+        let path = format!("/public/agents/{agent}/runs");
+        let statuses: Vec<u16> = std::thread::scope(|scope| {
+            let start = |number: usize| {
+                let body = json!({"input": {"message": number}});
+                graphs.post_as(&ada, &path, &body).status
+            };
+            let threads: Vec<_> = (0..8).map(|it| scope.spawn(move || start(it))).collect();
+            let joined = threads.into_iter().map(|it| it.join().expect("an answer"));
+            joined.collect()
+        });
+        let with = |status: u16| statuses.iter().filter(|it| **it == status).count();
+        assert_eq!((with(201), with(429)), (3, 5), "{limit}: {statuses:?}");
+    }
+}
+
+#[test]
 fn callers_without_a_name_repeat_a_start_by_their_key_only() {
     let graphs = Graphs::serve();
     let anon = graphs.token("anon", &[]);

@@ -571,3 +571,71 @@ fn problems_of_a_tree_file_are_listed() {
     );
     assert_eq!(scratch.json_of(&["runs", "list"])["runs"], json!([]));
 }
+
+#[test]
+fn the_tree_files_of_a_project_are_listed() {
+    let scratch = project();
+    scratch.write(
+        "trees/parts/act.yaml",
+        "{type: action, name: Part, steps: [{instruct: x}]}",
+    );
+    scratch.write(
+        "trees/broken.json",
+        r#"{"type": "sequence", "name": "B", "children": [{}]}"#,
+    );
+    scratch.write("trees/other.yaml", "kind: something else\n");
+    let listed = scratch.run(&["tree", "list"]).ok();
+    let expected = [
+        "trees/broken.json  has problems; `flowstone tree check trees/broken.json` lists them",
+        "trees/parts/act.yaml  part (1 nodes)",
+        "trees/release.yaml  release (5 nodes)",
+    ];
+    assert_eq!(listed.lines().collect::<Vec<_>>(), expected);
+    let listed = scratch.json_of(&["tree", "list"]);
+    assert_eq!(listed["trees"][0]["code"], "E1200");
+    assert_eq!(
+        listed["trees"][2],
+        json!({"file": "trees/release.yaml", "ok": true, "slug": "release", "name": "release", "nodes": 5, "description": null})
+    );
+}
+
+#[test]
+fn a_picture_shows_the_nodes_of_a_file_and_the_state_of_a_run() {
+    let scratch = project();
+    let of_file = scratch.run(&["tree", "picture", "trees/release.yaml"]).ok();
+    assert!(
+        of_file.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\""),
+        "{of_file}"
+    );
+    assert_eq!(of_file.matches("<rect ").count(), 5);
+    assert_eq!(of_file.matches("<path ").count(), 4);
+    assert!(of_file.contains(">parallel Publish</text>"), "{of_file}");
+
+    scratch
+        .run(&["tree", "start", "trees/release.yaml", "r"])
+        .ok();
+    scratch.run(&["tree", "next", "r"]).ok();
+    scratch.run(&["tree", "submit", "r", "success"]).ok();
+    scratch.run(&["tree", "next", "r"]).ok();
+    let of_run = scratch.run(&["tree", "picture", "r"]).ok();
+    assert!(of_run.contains("stroke=\"#d6338a\""), "{of_run}");
+    assert!(
+        of_run.contains(">action Test (open at step 2)</text>"),
+        "{of_run}"
+    );
+    scratch.run(&["tree", "eval", "r", "true"]).ok();
+    scratch.run(&["tree", "next", "r"]).ok();
+    let of_run = scratch.run(&["tree", "picture", "r"]).ok();
+    assert!(of_run.contains(">action Test (success)</text>"), "{of_run}");
+
+    let name = "a <b> & \"c\"";
+    let hostile = json!({"type": "action", "name": name, "steps": [{"instruct": "x"}]});
+    scratch.write("hostile.json", hostile.to_string());
+    let hostile = scratch
+        .run(&["tree", "picture", "hostile.json", "--file"])
+        .ok();
+    assert!(
+        hostile.contains(">action a &lt;b&gt; &amp; \"c\"</text>"),
+        "{hostile}"
+    );
+}

@@ -136,6 +136,29 @@ def clients(modules, server, program, folder):
         print(ran.stdout.strip())
 
 
+def walks(modules, server, program, folder):
+    """The clients of the SDKs walk a behaviour tree: every tool, with exact answers and errors. Then its documents."""
+    (folder / "trees").mkdir()
+    (folder / "trees" / "walk.yaml").write_text((HERE / "walk" / "tree.yaml").read_text())
+    args = [f"http://{server.host}/mcp", server.token, program, str(folder)]
+    commands = [["node", str(HERE / "walk" / "client.mjs"), str(modules), *args]]
+    python = subprocess.run([str(HERE / "python")], capture_output=True, text=True)
+    if python.returncode == 0:
+        commands.append([python.stdout.strip(), str(HERE / "walk" / "client.py"), *args])
+    for command in commands:
+        ran = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS * 2)
+        assert ran.returncode == 0, f"{ran.stdout}\n{ran.stderr}"
+        print(ran.stdout.strip())
+    for handle in sorted(folder.glob("*.json")):
+        export = [program, "tree", "export", handle.name]
+        ran = subprocess.run(export, cwd=folder, capture_output=True, text=True, timeout=SECONDS)
+        document, file = json.loads(ran.stdout), json.loads(handle.read_text())
+        assert (document["status"], document["tree"]["name"], len(document["trace"])) == ("complete", "Root", 7), document
+        # The file also says which run it belongs to.
+        assert file.pop("flowstone") and file == document, handle.name
+        print(f"{handle.name}: the exported document is that of the file")
+
+
 def main():
     modules, program = pathlib.Path(sys.argv[1]).resolve(), str(pathlib.Path(sys.argv[2]).resolve())
     with tempfile.TemporaryDirectory() as name:
@@ -152,6 +175,7 @@ def main():
                 return
             conformance(modules, door.url)
             clients(modules, server, program, folder)
+            walks(modules, server, program, folder)
         finally:
             server.stop()
 

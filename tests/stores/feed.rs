@@ -106,7 +106,9 @@ fn waits_of(engine: &Engine, run: &RunId) -> String {
 
 /// Returns the events that do not depend on how often the run was interrupted.
 fn lasting(events: &[FeedEvent]) -> Vec<String> {
-    let lasting = events.iter().filter(|event| event.name != "run.resumed");
+    let lasting = events
+        .iter()
+        .filter(|event| !["run.orphaned", "run.resumed"].contains(&event.name));
     let named = lasting.map(|event| {
         let path = event.data.get("path").and_then(|path| path.as_str());
         format!("{} {}", event.name, path.unwrap_or_default())

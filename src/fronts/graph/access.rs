@@ -2,7 +2,7 @@
 
 use flowstone_engine::feed_event::instant;
 use flowstone_engine::ids::RunId;
-use flowstone_engine::ports::{RunQuery, RunSummary};
+use flowstone_engine::ports::{NewReceipt, RunQuery, RunSummary};
 use flowstone_engine::{Engine, EngineError};
 use serde_json::{Value as Json, json};
 
@@ -38,6 +38,15 @@ pub enum Kind {
     /// A caller with the project's anonymous key.
     Anonymous,
 }
+
+/// The limits of an agent.
+const LIMITS: &[&str] = &[
+    "daily_budget_usd",
+    "max_concurrent_runs",
+    "max_runs_per_app_per_hour",
+    "max_runs_per_ip_per_hour",
+    "max_runs_per_user_per_hour",
+];
 
 /// The prefix of the names under which runs of users are started.
 const OF_USERS: &str = "graph:";
@@ -105,13 +114,23 @@ pub fn may_use(agent: &Agent, who: &Who) -> Result<(), GraphError> {
     }
 }
 
+/// The digest of the receipts that [`within_limits`] returns.
+pub const SEAT: &str = "seat";
+
 /// Refuses a start over a limit of the agent. Runs of the owner are neither limited nor counted.
+///
+/// Returns the receipt under which the start has to take place: two starts that saw the same last run have the same, so that
+/// the store takes one of them, and the other one is counted again.
 ///
 /// # Errors
 /// A refusal with status 429 that names the limit.
-pub async fn within_limits(engine: &Engine, agent: &Agent, who: &Who) -> Result<(), GraphError> {
-    if who.kind == Kind::Owner {
-        return Ok(());
+pub async fn within_limits(
+    engine: &Engine,
+    agent: &Agent,
+    who: &Who,
+) -> Result<Option<NewReceipt>, GraphError> {
+    if who.kind == Kind::Owner || LIMITS.iter().all(|limit| agent.limit(limit).is_none()) {
+        return Ok(None);
     }
     let now_ms = engine.now_ms();
     let hour = Started::since(engine, agent, now_ms - HOUR_MS).await?;
@@ -147,7 +166,13 @@ pub async fn within_limits(engine: &Engine, agent: &Agent, who: &Who) -> Result<
             ));
         }
     }
-    Ok(())
+    let last = hour.0.first().map_or("none", |run| run.id.as_str());
+    Ok(Some(NewReceipt {
+        scope: format!("graph starts {}", agent.name),
+        key: last.to_owned(),
+        digest: SEAT.to_owned(),
+        until_ms: now_ms + HOUR_MS,
+    }))
 }
 
 /// Runs of an agent that users started, newest first.

@@ -156,7 +156,8 @@ impl Agent {
 
     /// Returns how long an equal body starts no second run, in seconds.
     pub fn dedupe_seconds(&self) -> i64 {
-        let seconds = self.row.get("dedupe_window_seconds").and_then(Json::as_i64);
+        let seconds = self.row.get("dedupe_window_seconds");
+        let seconds = seconds.and_then(shape::whole);
         seconds.unwrap_or(DEDUPE_SECONDS)
     }
 

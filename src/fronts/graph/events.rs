@@ -80,6 +80,8 @@ pub struct Projection {
     pause: Option<Pause>,
     is_over: bool,
     cost_usd: f64,
+    /// How many processes ended while they executed the run.
+    orphaned: u32,
 }
 
 impl Chain {
@@ -122,6 +124,7 @@ impl Projection {
             pause: None,
             is_over: false,
             cost_usd: 0.0,
+            orphaned: 0,
         }
     }
 
@@ -155,6 +158,11 @@ impl Projection {
     pub fn node(&self) -> Option<(&str, usize)> {
         let (id, _) = self.chain.nodes.get(self.begun.checked_sub(1)?)?;
         Some((id, self.begun))
+    }
+
+    /// Returns the number of attempts at the run: 1, and one more for each process that ended while it executed the run.
+    pub fn attempt(&self) -> u32 {
+        self.orphaned + 1
     }
 
     /// Returns the cost of the run's model calls so far, in dollars.
@@ -317,6 +325,7 @@ impl Projection {
             EventKind::RunCancelled | EventKind::RunTerminated => {
                 self.over(at_ms, "run_cancelled", json!({}), out);
             }
+            EventKind::RunOrphaned => self.orphaned += 1,
             EventKind::RunContinued
             | EventKind::RunCancelling
             | EventKind::JobClaimed

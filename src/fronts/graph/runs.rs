@@ -15,7 +15,7 @@ use flowstone_flow::flow::reload;
 use flowstone_lang::value::Value;
 use serde_json::{Value as Json, json};
 
-use super::access::{Kind, Who, within_limits};
+use super::access::{Kind, SEAT, Who, within_limits};
 use super::agents::Agent;
 use super::audit::canonical;
 use super::codes;
@@ -31,6 +31,8 @@ const KEY_MS: i64 = 86_400_000;
 const PAGE: usize = 500;
 /// How long an idempotency key may be.
 const KEY_MAX: usize = 128;
+/// How often a start is counted again because another one came between.
+const TRIES: u32 = 100;
 /// Maximum number of runs in a list.
 const LISTED: usize = 500;
 
@@ -205,22 +207,33 @@ pub async fn start(
     let loaded = made.checked.loaded.ok_or_else(|| {
         GraphError::new(Status::BadRequest, codes::LACKING, "the spec made no flow")
     })?;
-    within_limits(engine, agent, who).await?;
-    let options = StartOptions {
-        is_left: true,
-        started_by: Some(who.started_by()),
-        ..StartOptions::with_input(start.flow_input())
-    };
     let digest = receipts.first().map(|receipt| receipt.digest.clone());
-    match engine.submit_once(&loaded, options, receipts).await? {
-        Submitted::Started(started) => Ok(StartedRun {
-            run: started.run,
-            status: "queued",
-            is_replay: false,
-        }),
-        // An equal request was committed in the meantime.
-        Submitted::Known(past) => of_past(engine, start, digest.as_deref(), &past).await,
+    for _ in 0..TRIES {
+        let seat = within_limits(engine, agent, who).await?;
+        let options = StartOptions {
+            is_left: true,
+            started_by: Some(who.started_by()),
+            ..StartOptions::with_input(start.flow_input())
+        };
+        let receipts = receipts.iter().cloned().chain(seat).collect();
+        match engine.submit_once(&loaded, options, receipts).await? {
+            Submitted::Started(started) => {
+                return Ok(StartedRun {
+                    run: started.run,
+                    status: "queued",
+                    is_replay: false,
+                });
+            }
+            // Another start was counted in the meantime.
+            Submitted::Known(past) if past.digest == SEAT => {}
+            // An equal request was committed in the meantime.
+            Submitted::Known(past) => {
+                return of_past(engine, start, digest.as_deref(), &past).await;
+            }
+        }
     }
+    let error = "too many runs of the agent are started at the same moment";
+    Err(GraphError::new(Status::TooMany, codes::LIMITED, error).after(1))
 }
 
 /// Returns the run that an earlier equal request has started.
@@ -385,6 +398,7 @@ pub async fn show(engine: &Engine, row: &RunRow) -> Result<Json, GraphError> {
         reader.read_all().await?;
         let projection = reader.projection();
         run["agent"] = json!(projection.agent());
+        run["attempt"] = json!(projection.attempt());
         if let Some((node, step)) = projection.node() {
             run["checkpoint"] = json!({"step": step, "node_id": node});
         }

@@ -8,7 +8,6 @@ use flowstone_engine::observer::NoObserver;
 use flowstone_engine::outcome::RunOutcome;
 use flowstone_engine::ports::{Random as _, SystemRandom};
 use flowstone_engine::{Engine, ExecuteOptions, StartOptions};
-use flowstone_flow::permission::Host;
 use flowstone_lang::value::Value;
 use flowstone_model::json::{to_json, uuid_text};
 use serde_json::{Map, Value as Json, json};
@@ -21,6 +20,7 @@ use super::project::server_of_row;
 use super::registry::Registry;
 use super::shape::{self, Issue, Member, Name, Shape};
 use super::spec::{AUDIENCES, MODES};
+use crate::address::host_of;
 
 const OVERRIDES: Shape = Shape::Object(&[
     Member::optional(
@@ -197,24 +197,6 @@ fn token(body: &Json, issues: &mut Vec<Issue>) -> Option<String> {
     }
 }
 
-/// Returns the host of an address.
-fn host_of(url: &str) -> Option<Host> {
-    let (rest, usual) = match url.split_once("://") {
-        Some(("https", rest)) => (rest, 443),
-        Some(("http", rest)) => (rest, 80),
-        _ => return None,
-    };
-    let authority = rest
-        .split(['/', '?', '#'])
-        .next()
-        .filter(|it| !it.is_empty() && !it.contains('@'))?;
-    let is_bracketed = authority.ends_with(']');
-    match authority.rsplit_once(':') {
-        Some((name, port)) if !is_bracketed => Some(Host::new(name, port.parse().ok()?)),
-        _ => Some(Host::new(authority, usual)),
-    }
-}
-
 /// Deletes a server and its credentials.
 ///
 /// # Errors
@@ -287,29 +269,6 @@ fn uuid() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_host_has_a_port_and_no_credentials() {
-        let host = |url: &str| host_of(url).map(|host| host.to_string());
-        assert_eq!(
-            host("https://docs.example/mcp").as_deref(),
-            Some("docs.example:443")
-        );
-        assert_eq!(
-            host("http://127.0.0.1:8080/mcp?x=1").as_deref(),
-            Some("127.0.0.1:8080")
-        );
-        assert_eq!(host("http://[::1]:9/").as_deref(), Some("[::1]:9"));
-        for wrong in [
-            "ftp://a",
-            "docs.example",
-            "https://",
-            "https://me:pw@docs.example",
-            "http://a:port",
-        ] {
-            assert_eq!(host(wrong), None, "{wrong}");
-        }
-    }
 
     #[test]
     fn uuids_are_of_version_4() {

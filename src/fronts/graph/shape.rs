@@ -158,9 +158,7 @@ pub fn check(shape: &Shape, value: &Json, path: &[Json], issues: &mut Vec<Issue>
             (found != text).then(|| format!("expected {text:?}, got {}", shown(found)))
         }
         (Shape::Int(low, high), found) => {
-            let fits = found
-                .as_i64()
-                .is_some_and(|it| (*low..=*high).contains(&it));
+            let fits = whole(found).is_some_and(|it| (*low..=*high).contains(&it));
             (!fits).then(|| {
                 let found = shown(found);
                 format!("expected a whole number from {low} to {high}, got {found}")
@@ -225,6 +223,13 @@ pub fn check(shape: &Shape, value: &Json, path: &[Json], issues: &mut Vec<Issue>
         ) => Some(format!("expected {}, got {}", shape.noun(), shown(found))),
     };
     issues.extend(problem.map(|message| Issue::at(path, message)));
+}
+
+/// Returns a whole number. `5.0` is one, too, as in JSON Schema.
+pub fn whole(value: &Json) -> Option<i64> {
+    let exact = |number: &f64| number.fract() == 0.0 && number.abs() < 1e15;
+    let from_float = || value.as_f64().filter(exact).map(|number| number as i64);
+    value.as_i64().or_else(from_float)
 }
 
 fn tagged(

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::{Map, Value as Json, json};
 
-use super::shape::{Member, Name, Shape};
+use super::shape::{Member, Name, Shape, whole};
 
 /// The version of the format.
 pub const SPEC_VERSION: &str = "1";
@@ -455,6 +455,13 @@ impl Default for Limits {
     }
 }
 
+/// Writes a whole number without a fraction: `5.0` becomes `5`.
+fn as_whole(value: &mut Json) {
+    if let Some(number) = whole(value) {
+        *value = json!(number);
+    }
+}
+
 /// Treats `null` like a missing member.
 fn or_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
@@ -508,6 +515,11 @@ impl GraphSpec {
         let mut spec = spec.clone();
         if let Some(limits) = spec.get_mut("limits").and_then(Json::as_object_mut) {
             limits.retain(|_, value| !value.is_null());
+            limits.values_mut().for_each(as_whole);
+        }
+        let nodes = spec.get_mut("nodes").and_then(Json::as_object_mut);
+        for node in nodes.into_iter().flat_map(|nodes| nodes.values_mut()) {
+            node.get_mut("max_tokens").into_iter().for_each(as_whole);
         }
         serde_json::from_value(spec)
     }

@@ -8,9 +8,11 @@ use std::rc::Rc;
 
 use serde_json::{Map, Value as Json};
 
+use super::elsewhere::Elsewhere;
 use super::error::TreeError;
 use super::file::Files;
 use super::node::{Composite, Dialect, Node, Step, Tree};
+use crate::address;
 
 /// Maximum number of nodes after references are replaced.
 const NODES_MAX: usize = 10_000;
@@ -47,14 +49,31 @@ pub struct Checked {
 /// # Errors
 /// [`TreeError::Unreadable`] when the file cannot be read, and [`TreeError::BadTree`] with all problems.
 pub fn check(project: &Path, path: &Path) -> Result<Checked, TreeError> {
-    let uri = path.display().to_string();
+    check_from(project, path, None).0
+}
+
+/// As [`check`], with the parts of the tree outside the folder, as far as they are known. Those that are missing are in
+/// the answer.
+pub(super) fn check_from(
+    project: &Path,
+    path: &Path,
+    elsewhere: Option<Elsewhere>,
+) -> (Result<Checked, TreeError>, Elsewhere) {
     let unreadable = |why: String| TreeError::Unreadable {
-        uri: uri.clone(),
+        uri: path.display().to_string(),
         why,
     };
-    let mut files = Files::below(project).map_err(unreadable)?;
-    let file = files.path_of(path, "").map_err(unreadable)?;
-    let json = files.get(&file).map_err(unreadable)?;
+    let mut files = match Files::below(project) {
+        Ok(files) => files,
+        Err(why) => return (Err(unreadable(why)), Elsewhere::default()),
+    };
+    files.elsewhere = elsewhere;
+    let found = files.path_of(path, "");
+    let found = found.and_then(|file| Ok((files.get(&file)?, file)));
+    let (json, file) = match found {
+        Ok(found) => found,
+        Err(why) => return (Err(unreadable(why)), files.elsewhere.unwrap_or_default()),
+    };
     let mut reading = Reading {
         files,
         main: file.clone(),
@@ -65,7 +84,7 @@ pub fn check(project: &Path, path: &Path) -> Result<Checked, TreeError> {
         open: Vec::new(),
     };
     let tree = reading.file(&file, &json);
-    match tree {
+    let checked = match tree {
         Some(tree) if reading.problems.is_empty() => Ok(Checked {
             tree,
             warnings: reading.warnings,
@@ -74,7 +93,8 @@ pub fn check(project: &Path, path: &Path) -> Result<Checked, TreeError> {
             name: file,
             problems: reading.problems,
         }),
-    }
+    };
+    (checked, reading.files.elsewhere.unwrap_or_default())
 }
 
 /// The place of a value: a file, and the keys from its root.
@@ -317,7 +337,7 @@ impl Reading {
             None => return Some(0),
             Some(given) => given,
         };
-        let retries = given.as_u64().filter(|it| (1..=RETRIES_MAX).contains(it));
+        let retries = whole(given).filter(|it| (1..=RETRIES_MAX).contains(it));
         if retries.is_none() {
             let message = format!(
                 "must be a whole number from 1 to {RETRIES_MAX}, got `{}`",
@@ -422,10 +442,16 @@ impl Reading {
 
     /// Finds the target of a reference. A reference to a wrapper means its tree.
     fn target(&mut self, beside: &str, file: &str, pointer: &str) -> Result<(Place, Json), String> {
+        let is_elsewhere = beside.contains("://");
         let path = match file.split_once("://") {
             None if file.is_empty() => beside.to_owned(),
+            None if is_elsewhere => address::beside(beside, file).ok_or("it leads nowhere")?,
             None => self.files.path_of(Path::new(&decoded(file)), beside)?,
+            Some(("file", _)) if is_elsewhere => {
+                return Err("a part from another host cannot name files of this one".to_owned());
+            }
             Some(("file", path)) => self.files.path_of(Path::new(&decoded(path)), beside)?,
+            Some(("http" | "https", _)) if self.files.elsewhere.is_some() => file.to_owned(),
             Some((scheme, _)) => return Err(format!("references to {scheme}:// are off")),
         };
         let json = self.files.get(&path)?;
@@ -502,6 +528,17 @@ impl Reading {
             false => format!("{}#{keys}: {message}", place.file),
         }
     }
+}
+
+/// Returns a whole number; `2.0` is one, too.
+fn whole(value: &Json) -> Option<u64> {
+    let from_float = |number: f64| match number.fract() == 0.0 && (0.0..1e15).contains(&number) {
+        true => Some(number as u64),
+        false => None,
+    };
+    value
+        .as_u64()
+        .or_else(|| value.as_f64().and_then(from_float))
 }
 
 /// Tells whether the root of a file is a wrapper, not a node.

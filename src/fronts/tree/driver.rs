@@ -20,8 +20,8 @@ use flowstone_model::json::from_json_with_string_keys;
 use flowstone_project::flow_files;
 use serde_json::{Value as Json, json};
 
-use super::check::check;
 use super::document;
+use super::elsewhere::check_everywhere;
 use super::error::TreeError;
 use super::handle::{Handle, HandleKind};
 use super::position::{Position, occurrence, path_after};
@@ -135,7 +135,7 @@ impl<'a> Trees<'a> {
         if self.find(&start.handle).await?.is_some() || document::exists(self, &start.handle)? {
             return Err(self.taken(&start.handle));
         }
-        let tree = check(self.engine.project_root(), &start.path)?.tree;
+        let tree = check_everywhere(self.engine, &start.path).await?.tree;
         let text = compile::flow_text(&tree, self.engine.settings());
         let input = input(start.gate, &start.handle.uri, &start.tree_uri, None);
         let external = start.handle.external_id(self.process);

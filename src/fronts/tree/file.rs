@@ -10,15 +10,19 @@ use flowstone_model::json::to_json;
 use flowstone_steps::http::yaml;
 use serde_json::Value as Json;
 
+use super::elsewhere::Elsewhere;
+
 /// Maximum size of one file, in bytes.
-const FILE_MAX: u64 = 1 << 20;
+pub(super) const FILE_MAX: u64 = 1 << 20;
 /// Maximum number of files of one tree.
-const FILES_MAX: usize = 256;
+pub(super) const FILES_MAX: usize = 256;
 
 /// The files that were read, by their paths below the project's folder.
 pub(super) struct Files {
     root: Root,
     read: HashMap<String, Rc<Json>>,
+    /// What was read outside the folder; nothing where only the folder counts.
+    pub elsewhere: Option<Elsewhere>,
 }
 
 impl Files {
@@ -31,15 +35,26 @@ impl Files {
         Ok(Files {
             root,
             read: HashMap::new(),
+            elsewhere: None,
         })
     }
 
     /// Returns the path of a file below the project's folder: of an absolute path, or of one that is relative to `beside`.
-    /// Links are not followed here; what they lead to is checked when the file is read.
+    /// Links are not followed here; what they lead to is checked when the file is read. A path outside is absolute, where
+    /// files may be elsewhere.
     ///
     /// # Errors
     /// When it lies outside the folder.
     pub fn path_of(&self, path: &Path, beside: &str) -> Result<String, String> {
+        let found = self.inside(path, beside);
+        if found.is_ok() || self.elsewhere.is_none() {
+            return found;
+        }
+        let folder = Path::new(beside).parent().unwrap_or(Path::new(""));
+        plain(&self.root.path().join(folder).join(path)).map_or(found, Ok)
+    }
+
+    fn inside(&self, path: &Path, beside: &str) -> Result<String, String> {
         let outside = || format!("`{}` is outside the project's folder", path.display());
         let joined = match path.is_absolute() {
             true => match path.strip_prefix(self.root.path()) {
@@ -79,6 +94,12 @@ impl Files {
         if let Some(read) = self.read.get(path) {
             return Ok(read.clone());
         }
+        if path.contains("://") || path.starts_with('/') {
+            return match &mut self.elsewhere {
+                Some(elsewhere) => elsewhere.get(path),
+                None => Err("files outside the project's folder are off".to_owned()),
+            };
+        }
         if self.read.len() >= FILES_MAX {
             return Err(format!("the tree has more than {FILES_MAX} files"));
         }
@@ -104,8 +125,24 @@ impl Files {
     }
 }
 
+/// Returns an absolute path without `.` and `..`.
+fn plain(path: &Path) -> Option<String> {
+    let mut parts = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => drop(parts.pop().then_some(())?),
+            Component::CurDir => {}
+            part => parts.push(part),
+        }
+    }
+    parts.to_str().map(str::to_owned)
+}
+
 /// Parses a file by its extension.
-fn parsed(path: &str, text: &str) -> Result<Json, String> {
+///
+/// # Errors
+/// When it is malformed, or has another extension.
+pub(super) fn parsed(path: &str, text: &str) -> Result<Json, String> {
     let extension = Path::new(path).extension().and_then(|it| it.to_str());
     match extension.map(str::to_ascii_lowercase).as_deref() {
         Some("json") => {

@@ -1,5 +1,6 @@
-//! Finds out whether a project has tree files.
+//! Finds the tree files of a project.
 
+use std::ops::ControlFlow;
 use std::path::Path;
 
 use flowstone_engine::rooted::Root;
@@ -17,48 +18,75 @@ const ENTRIES_MAX: usize = 2_000;
 
 /// Tells whether a project has a tree file in its folder `trees` or `flows`.
 pub fn has_trees(project: &Path) -> bool {
-    let Ok(mut files) = Files::below(project) else {
-        return false;
-    };
-    let mut left = ENTRIES_MAX;
-    FOLDERS
-        .iter()
-        .any(|folder| is_in(project, &mut files, folder, (DEPTH, &mut left)))
+    let found = walk(project, &mut |_| ControlFlow::Break(()));
+    found.is_break()
 }
 
-fn is_in(
-    project: &Path,
-    files: &mut Files,
-    folder: &str,
-    (depth, left): (usize, &mut usize),
-) -> bool {
-    let is_folder = Root::open(project)
-        .and_then(|root| root.metadata(folder))
-        .is_ok_and(|found| found.is_dir());
-    let entries = match is_folder {
-        true => std::fs::read_dir(project.join(folder)),
-        false => return false,
+/// Returns the tree files in the folders `trees` and `flows` of a project, as paths from its folder, sorted. A file that only
+/// other trees refer to is a tree, too.
+pub fn tree_files(project: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    // It goes through everything.
+    let _ = walk(project, &mut |path| {
+        found.push(path.to_owned());
+        ControlFlow::Continue(())
+    });
+    found.sort();
+    found
+}
+
+/// Calls a function with each tree file, until it breaks off.
+fn walk(project: &Path, each: &mut dyn FnMut(&str) -> ControlFlow<()>) -> ControlFlow<()> {
+    let Ok(files) = Files::below(project) else {
+        return ControlFlow::Continue(());
     };
-    for entry in entries.into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let Some(name) = name.to_str().filter(|name| !name.starts_with('.')) else {
-            continue;
+    let mut walk = Walk {
+        project,
+        files,
+        left: ENTRIES_MAX,
+        each,
+    };
+    FOLDERS
+        .iter()
+        .try_for_each(|folder| walk.folder(folder, DEPTH))
+}
+
+struct Walk<'a> {
+    project: &'a Path,
+    files: Files,
+    /// The number of entries that may still be looked at.
+    left: usize,
+    each: &'a mut dyn FnMut(&str) -> ControlFlow<()>,
+}
+
+impl Walk<'_> {
+    fn folder(&mut self, folder: &str, depth: usize) -> ControlFlow<()> {
+        let is_folder = Root::open(self.project)
+            .and_then(|root| root.metadata(folder))
+            .is_ok_and(|found| found.is_dir());
+        let entries = match is_folder {
+            true => std::fs::read_dir(self.project.join(folder)),
+            false => return ControlFlow::Continue(()),
         };
-        if *left == 0 {
-            return false;
+        for entry in entries.into_iter().flatten().flatten() {
+            let name = entry.file_name();
+            let Some(name) = name.to_str().filter(|name| !name.starts_with('.')) else {
+                continue;
+            };
+            if self.left == 0 {
+                break;
+            }
+            self.left -= 1;
+            let path = format!("{folder}/{name}");
+            match entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                true if depth > 0 => self.folder(&path, depth - 1)?,
+                true => {}
+                false if is_tree(&mut self.files, &path) => (self.each)(&path)?,
+                false => {}
+            }
         }
-        *left -= 1;
-        let path = format!("{folder}/{name}");
-        let kind = entry.file_type();
-        let found = match kind.is_ok_and(|kind| kind.is_dir()) {
-            true => depth > 0 && is_in(project, files, &path, (depth - 1, &mut *left)),
-            false => is_tree(files, &path),
-        };
-        if found {
-            return true;
-        }
+        ControlFlow::Continue(())
     }
-    false
 }
 
 /// Tells whether a file of a project has the members of a tree, valid or not.

@@ -104,6 +104,11 @@ impl Tree {
         slug_of(&self.name)
     }
 
+    /// Returns the nodes in the form of run documents.
+    pub fn document(&self) -> Json {
+        document_node(&self.root.value())
+    }
+
     /// Returns the data that the flow of the tree passes to `flow.tree`.
     pub fn value(&self) -> Value {
         let scope =

@@ -266,7 +266,9 @@ impl Param {
             name: self.name,
             why,
         };
-        let Some(given) = arguments.get(self.name) else {
+        // Clients of some languages send null for an argument that is left out.
+        let is_absent = |given: &&Json| given.is_null() && self.kind != ParamKind::Any;
+        let Some(given) = arguments.get(self.name).filter(|it| !is_absent(it)) else {
             return match self.is_required {
                 true => Err(wrong("is missing".to_owned())),
                 false => Ok(()),

@@ -113,6 +113,8 @@ pub enum EventKind {
     RunResumed,
     /// The next pass of the run begins.
     RunContinued,
+    /// The process that executed the run ended without giving it back.
+    RunOrphaned,
     /// Records that the run is asked to cancel.
     RunCancelling,
     RunCompleted,
@@ -140,6 +142,7 @@ impl EventKind {
         (EventKind::RunContinued, "run.continued"),
         (EventKind::RunCreated, "run.created"),
         (EventKind::RunFailed, "run.failed"),
+        (EventKind::RunOrphaned, "run.orphaned"),
         (EventKind::RunResumed, "run.resumed"),
         (EventKind::RunStarted, "run.started"),
         (EventKind::RunTerminated, "run.terminated"),
@@ -177,6 +180,7 @@ impl EventKind {
             | EventKind::RunStarted
             | EventKind::RunResumed
             | EventKind::RunContinued
+            | EventKind::RunOrphaned
             | EventKind::RunCancelling
             | EventKind::WaitOpened
             | EventKind::WaitAnswered
@@ -245,6 +249,11 @@ impl Event {
             false => EventKind::RunResumed,
         };
         Event::of_run(kind, &[("pass", Value::Int(pass))], at_ms)
+    }
+
+    /// Records that the process that executed the run ended without giving it back.
+    pub fn orphaned(pass: i64, at_ms: i64) -> Event {
+        Event::of_run(EventKind::RunOrphaned, &[("pass", Value::Int(pass))], at_ms)
     }
 
     /// Records that the next pass of the run begins.

@@ -1,10 +1,10 @@
 //! Leases: which process executes a run, and when a run that ends its processes is put in quarantine.
 //!
 //! If a process that executed several runs ends, it is unknown which run ended it, so its end counts against each of
-//! them. The count of a run begins again when the run has made progress.
+//! them. The count of a run begins again when the run has made progress. The feed of the run has an event for each end.
 
 use crate::ids::RunId;
-use crate::ports::{Claim, ClaimBy, RunRow, RunStatus, StoreError};
+use crate::ports::{Claim, ClaimBy, Event, RunRow, RunStatus, StoreError};
 
 /// The process that holds a run's lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,6 +45,9 @@ pub trait LeaseRows {
 
     fn set_crashes(&mut self, num: i64, counted: &Counted) -> Result<(), StoreError>;
 
+    /// Adds an event to the feed of a run.
+    fn note(&mut self, num: i64, event: Event) -> Result<(), StoreError>;
+
     /// Frees all leases of a process, and returns their number.
     fn free_all(&mut self, process: &str) -> Result<usize, StoreError>;
 
@@ -77,6 +80,11 @@ pub struct Counted {
 /// that only begin a step.
 pub fn progress(pass: i64, entries: i64) -> i64 {
     (pass << 32) | entries
+}
+
+/// Returns the pass of a [`progress`].
+fn pass_of(progress: i64) -> i64 {
+    progress >> 32
 }
 
 /// Counts one more crash. `most`: the number at which a run is put in quarantine.
@@ -143,6 +151,8 @@ pub fn free<R: LeaseRows>(
     for run in rows.executed_by(process) {
         if let Some(crashes) = rows.crashes(&run, process, now_ms)? {
             rows.set_crashes(crashes.num, &count(&crashes, most_crashes))?;
+            let pass = pass_of(crashes.progress);
+            rows.note(crashes.num, Event::orphaned(pass, now_ms))?;
         }
     }
     let freed = rows.free_all(process)?;

@@ -1,7 +1,7 @@
 //! Leases and quarantine in memory. The rules are [`flowstone_model::rules::lease`].
 
 use flowstone_model::ids::RunId;
-use flowstone_model::ports::{EntryKind, RunStatus, StoreError, WaitState};
+use flowstone_model::ports::{EntryKind, Event, RunStatus, StoreError, WaitState};
 use flowstone_model::rules::lease::{Counted, Crashes, Holder, LeaseRows, progress};
 
 use super::state::Run;
@@ -109,6 +109,11 @@ impl LeaseRows for Tx<'_> {
             run.row.held |= counted.quarantine.is_some();
             run.row.quarantine.clone_from(&counted.quarantine);
         }
+        Ok(())
+    }
+
+    fn note(&mut self, num: i64, event: Event) -> Result<(), StoreError> {
+        self.state.add_event(num, event);
         Ok(())
     }
 

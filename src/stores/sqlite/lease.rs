@@ -1,7 +1,7 @@
 //! Leases and quarantine as rows. The rules are [`flowstone_model::rules::lease`].
 
 use flowstone_model::ids::RunId;
-use flowstone_model::ports::StoreError;
+use flowstone_model::ports::{Event, StoreError};
 use flowstone_model::rules::lease::{Counted, Crashes, Holder, LeaseRows, progress};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
@@ -122,6 +122,10 @@ impl LeaseRows for Leases<'_> {
              WHERE num = ?1",
             params![num, counted.count, counted.mark, counted.quarantine],
         )
+    }
+
+    fn note(&mut self, num: i64, event: Event) -> Result<(), StoreError> {
+        feed::add(self.db, num, &event)
     }
 
     fn free_all(&mut self, process: &str) -> Result<usize, StoreError> {

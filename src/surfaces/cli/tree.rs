@@ -1,5 +1,6 @@
 //! `flowstone tree`: checks tree files, and drives their runs.
 
+mod picture;
 mod show;
 
 use std::path::{Path, PathBuf};
@@ -7,12 +8,13 @@ use std::path::{Path, PathBuf};
 use flowstone_engine::Engine;
 use flowstone_fronts::tree::{
     Answer, Checked, Composite, Handle, Node, Start, TreeError, Trees, check, compile, tools,
+    tree_files,
 };
 use serde_json::{Value as Json, json};
 
 use super::args::{
-    Home, Tree, TreeAnswer, TreeCheck, TreeCommand, TreeConst, TreeEject, TreeEval, TreeOn,
-    TreeStart, TreeStatus, TreeSubmit, TreeThink, TreeTrace, TreeVar,
+    Home, Tree, TreeAnswer, TreeCheck, TreeCommand, TreeConst, TreeEject, TreeEval, TreeList,
+    TreeOn, TreePicture, TreeStart, TreeStatus, TreeSubmit, TreeThink, TreeTrace, TreeVar,
 };
 use super::exit::Exit;
 use super::home::Project;
@@ -31,7 +33,9 @@ pub fn run(args: &Tree, app: &dyn App) -> Exit {
         TreeCommand::Eject(args) => (eject(args, app), false),
         TreeCommand::Eval(args) => (eval(args, app), args.answer.json),
         TreeCommand::Export(args) => (export(args, app), args.json),
+        TreeCommand::List(args) => (list(args), args.json),
         TreeCommand::Next(args) => (next(args, app), args.json),
+        TreeCommand::Picture(args) => (picture(args, app), false),
         TreeCommand::Reset(args) => (reset(args, app), args.json),
         TreeCommand::Resume(args) => (resume(args, app), args.json),
         TreeCommand::Show(args) => (show(args, app), args.json),
@@ -45,6 +49,56 @@ pub fn run(args: &Tree, app: &dyn App) -> Exit {
         output::failure(&report, as_json);
         Exit::Failed
     })
+}
+
+fn list(args: &TreeList) -> Result<Exit, Report> {
+    let project = Project::find(&args.home);
+    let mut found = Vec::new();
+    for file in tree_files(&project.root) {
+        let (line, shown) = match check(&project.root, Path::new(&file)) {
+            Ok(Checked { tree, .. }) => {
+                let (slug, nodes) = (tree.slug(), count(&tree.root));
+                let about = tree.description.as_deref().and_then(|it| it.lines().next());
+                let about = about.map_or(String::new(), |about| format!(": {about}"));
+                let shown = json!({
+                    "file": file, "ok": true, "slug": slug, "name": tree.name, "nodes": nodes,
+                    "description": tree.description,
+                });
+                (format!("{file}  {slug} ({nodes} nodes){about}"), shown)
+            }
+            Err(error) => (
+                format!("{file}  has problems; `flowstone tree check {file}` lists them"),
+                json!({"file": file, "ok": false, "code": error.code()}),
+            ),
+        };
+        if !args.json {
+            output::data(&line);
+        }
+        found.push(shown);
+    }
+    if args.json {
+        output::json(&json!({"ok": true, "trees": found}));
+    } else if found.is_empty() {
+        output::note("no tree files in the folders `trees` and `flows` of the project");
+    }
+    Ok(Exit::Completed)
+}
+
+fn picture(args: &TreePicture, app: &dyn App) -> Result<Exit, Report> {
+    let is_file = [".yaml", ".yml"].iter().any(|end| args.what.ends_with(end)) || args.file;
+    let document = if is_file {
+        let project = Project::find(&args.home);
+        let checked = check(&project.root, &absolute(Path::new(&args.what)));
+        let tree = checked.map_err(|error| of_tree_error(&error))?.tree;
+        json!({"tree": tree.document()})
+    } else {
+        let place = (&args.home, Open::Existing);
+        drive(app, place, &args.what, async |trees, handle| {
+            trees.export(&handle).await
+        })?
+    };
+    output::data(&picture::svg(&document));
+    Ok(Exit::Completed)
 }
 
 fn check_files(args: &TreeCheck) -> Result<Exit, Report> {

@@ -10,6 +10,7 @@ mod public;
 mod runs;
 mod servers;
 mod visitor;
+pub(super) mod webhooks;
 
 pub(crate) use visitor::{CallerAddress, Visitor};
 

@@ -10,6 +10,7 @@ use flowstone_engine::EngineError;
 use flowstone_engine::ports::FeedDetail;
 use flowstone_engine::token::Scope;
 
+use super::graph::webhooks;
 use super::problem::{Problem, codes};
 use super::server::{EngineContext, Shared};
 use crate::metrics::Now;
@@ -64,7 +65,8 @@ async fn metrics(State(server): State<Shared>, parts: Parts) -> Result<Response,
     Ok(response)
 }
 
-/// Counts the events of the project until the server stops.
+/// Counts the events of the project until the server stops. Ends of runs also go to the webhooks of graph agents, so that
+/// the feed is read once.
 pub(super) async fn count(server: Shared) {
     let feeds = server.ask(async |cx: &EngineContext| Ok::<_, Problem>(cx.engine.feeds()));
     let Ok(feeds) = feeds.await else {
@@ -74,6 +76,7 @@ pub(super) async fn count(server: Shared) {
         tracing::warn!("runs are not counted: the feed of the project cannot be read");
         return;
     };
+    webhooks::sweep(&server).await;
     let mut news = feeds.watch_project();
     let mut reader = feeds.follow_project(after, FeedDetail::Events);
     let mut stopping = server.stopping.subscribe();
@@ -83,6 +86,7 @@ pub(super) async fn count(server: Shared) {
             Ok(page) => {
                 for event in &page.events {
                     server.metrics.event(event);
+                    webhooks::note(&server, event).await;
                 }
                 if !page.events.is_empty() {
                     continue;

@@ -165,6 +165,8 @@ fn limits_have_caps() {
         }
         for right in [low, high] {
             assert_eq!(issues(&pointer, json!(right)), [""; 0], "{limit} {right}");
+            let spelled = json!(f64::from(right));
+            assert_eq!(issues(&pointer, spelled), [""; 0], "{limit} {right}.0");
         }
     }
 }

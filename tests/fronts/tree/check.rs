@@ -52,6 +52,28 @@ fn three_dialects_are_read() {
 }
 
 #[test]
+fn retries_are_whole_numbers_in_any_spelling() {
+    let text = |retries: &str| {
+        format!("{{type: action, name: A, retries: {retries}, steps: [{{instruct: x}}]}}")
+    };
+    for (given, expected) in [("2", 2), ("2.0", 2), ("1e1", 10), ("0x3", 3)] {
+        let project = Project::with(&[("tree.yaml", &text(given))]);
+        let tree = check(project.folder.path(), "tree.yaml".as_ref()).expect(given);
+        let Node::Action { retries, .. } = tree.tree.root else {
+            panic!("{given}");
+        };
+        assert_eq!(retries, expected, "{given}");
+    }
+    for wrong in [
+        "1.5", "-1", "0", "10001", "1e300", "null", "true", "'2'", "[1]",
+    ] {
+        let found = of(&text(wrong));
+        let expected = "retries: must be a whole number from 1 to 10000";
+        assert!(found[0].starts_with(expected), "{wrong}: {found:?}");
+    }
+}
+
+#[test]
 fn every_problem_is_reported_with_its_path() {
     let found = of(r#"
 name: ""

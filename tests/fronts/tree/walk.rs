@@ -282,6 +282,24 @@ fn var_is_read_and_written_by_path() {
 }
 
 #[test]
+fn an_argument_that_is_null_is_left_out() {
+    run(async {
+        let project = started(false).await;
+        next(&project).await;
+        let answer = json!({"status": "success", "note": null, "expected_cursor": null});
+        assert_eq!(status(&project, "submit", answer).await, "step_complete");
+        let all = project.on(URI, "var_read", json!({"path": null})).await;
+        assert!(all.get("tests_passed").is_some(), "{all}");
+        let error = project.on(URI, "submit", json!({"status": null})).await;
+        assert_eq!(error["error"], "the argument `status` is missing");
+        let written = project
+            .on(URI, "var_write", json!({"path": "v", "value": null}))
+            .await;
+        assert_eq!(written, json!({"path": "v", "value": null}));
+    });
+}
+
+#[test]
 fn writes_that_are_refused_change_nothing() {
     run(async {
         let project = started(false).await;

@@ -27,11 +27,13 @@ pub enum TreeCommand {
     #[command(after_help = "Example:
   flowstone tree export release-4 > run.json")]
     Export(TreeOn),
+    List(TreeList),
     /// Prints the request to answer next, or how the tree ended
     #[command(after_help = "Examples:
   flowstone tree next run.json
   flowstone tree next release-4 --json")]
     Next(TreeOn),
+    Picture(TreePicture),
     /// Restarts the tree, with an empty trace and the initial stores
     #[command(after_help = "Example:
   flowstone tree reset run.json")]
@@ -68,6 +70,39 @@ pub struct TreeCheck {
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
+}
+
+/// Lists the tree files in the folders `trees` and `flows` of the project
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  flowstone tree list
+  flowstone tree list --json")]
+pub struct TreeList {
+    #[command(flatten)]
+    pub home: Home,
+
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Prints a picture in SVG: of a tree file, or of a run with the state of each node
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  flowstone tree picture flows/release-checklist.yaml > release.svg
+  flowstone tree picture release-4 > release-4.svg
+  flowstone tree picture trees/release.json --file > release.svg")]
+pub struct TreePicture {
+    /// A tree file (.yaml or .yml), or the handle of a run
+    #[arg(value_name = "FILE|HANDLE", value_hint = ValueHint::FilePath)]
+    pub what: String,
+
+    /// Read a tree file, also if its name ends in .json
+    #[arg(long)]
+    pub file: bool,
+
+    #[command(flatten)]
+    pub home: Home,
 }
 
 /// Prints the flow that runs a tree, to save and edit as an ordinary flow
