@@ -18,6 +18,7 @@ mod scope;
 pub mod tools;
 
 pub use check::{Checked, check};
+pub use document::Written;
 pub use driver::{Answer, Executor, Start, Trees};
 pub use error::TreeError;
 pub use find::has_trees;
