@@ -20,6 +20,7 @@ mod scope;
 pub mod tools;
 
 pub use check::{Checked, check};
+pub use document::Written;
 pub use driver::{Answer, Executor, Start, Trees};
 pub use elsewhere::check_everywhere;
 pub use error::TreeError;

@@ -8,6 +8,7 @@ mod links;
 mod row;
 mod shown;
 
+pub(crate) use judge::conditions;
 pub use judge::{accepts, actions, event_key, is_approval, is_for, judge, roles, shown_digest};
 pub use links::{LinkTarget, LinkTemplate, VARIABLES};
 pub use row::{

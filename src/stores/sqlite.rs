@@ -453,10 +453,18 @@ impl Agenda for Sqlite {
 
     fn take(&self, now_ms: i64, limit: usize) -> PortFuture<'_, Vec<Taken>> {
         let (owner, failures) = (self.owner.clone(), self.writer.failures());
-        self.writer.arrange(News::None, move |db| {
-            let taken = agenda::take(db, &owner, now_ms, limit)?;
-            failures.forget(taken.iter().map(|taken| &taken.row.id));
-            Ok(taken)
+        Box::pin(async move {
+            // Most notifications are about runs that a process has already: they need no transaction. A change that
+            // this read misses is followed by a notification of its own.
+            if !self.writer.is_unsettled() && !self.read(|db| agenda::is_due(db, now_ms)).await? {
+                return Ok(Vec::new());
+            }
+            let take = move |db: &Connection| {
+                let taken = agenda::take(db, &owner, now_ms, limit)?;
+                failures.forget(taken.iter().map(|taken| &taken.row.id));
+                Ok(taken)
+            };
+            self.writer.arrange(News::None, take).await
         })
     }
 

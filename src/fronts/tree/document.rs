@@ -12,7 +12,7 @@ use flowstone_engine::ports::EntryKind;
 use flowstone_engine::rooted::Root;
 use flowstone_lang::value::Value;
 use flowstone_model::json::to_json;
-use serde_json::{Value as Json, json};
+use serde_json::{Map, Value as Json, json};
 
 use super::driver::Trees;
 use super::error::TreeError;
@@ -21,8 +21,10 @@ use super::node::document_node;
 use super::position::Position;
 
 mod import;
+mod written;
 
 pub(super) use import::import;
+pub use written::{Document, Written};
 
 /// The version of the documents that are written and read.
 pub(super) const SCHEMA_VERSION: u64 = 1;
@@ -43,7 +45,8 @@ pub(super) async fn of(
         tree: with_state(root, &tree),
         constants: constants(&tree),
     };
-    made(trees, uri, position, frozen).await
+    let trace = trace(trees, position).await?;
+    Ok(made(uri, position, frozen, trace))
 }
 
 /// The members that stay the same in all documents of a run.
@@ -52,31 +55,28 @@ struct Frozen {
     constants: Json,
 }
 
-async fn made(
-    trees: &Trees<'_>,
-    uri: &str,
-    position: &Position,
-    frozen: Frozen,
-) -> Result<Json, TreeError> {
-    let trace = trace(trees, position).await?;
+fn made(uri: &str, position: &Position, frozen: Frozen, trace: Vec<Json>) -> Json {
     let input = codec::decode(&position.run.input).unwrap_or(Value::Nil);
     let tree_uri = input.get("tree-uri").and_then(Value::as_str);
-    Ok(json!({
-        "uri": uri,
-        "schema_version": SCHEMA_VERSION,
-        "created_at": codec::instant(position.run.created_ms),
-        "updated_at": codec::instant(position.run.updated_ms),
-        "tree_uri": tree_uri,
-        "tree": frozen.tree,
-        "status": position.text("status"),
-        "phase": position.phase(),
-        "cursor": position.text("cursor"),
-        "protocol_accepted": position.is_accepted(),
-        "var": position.var(),
-        "const": frozen.constants,
-        "runtime": position.bookkeeping(),
-        "trace": trace,
-    }))
+    // Not by `json!`, which copies what is put into it.
+    let members = [
+        ("uri", Json::from(uri)),
+        ("schema_version", Json::from(SCHEMA_VERSION)),
+        ("created_at", json!(codec::instant(position.run.created_ms))),
+        ("updated_at", json!(codec::instant(position.run.updated_ms))),
+        ("tree_uri", json!(tree_uri)),
+        ("tree", frozen.tree),
+        ("status", Json::from(position.text("status"))),
+        ("phase", Json::from(position.phase())),
+        ("cursor", Json::from(position.text("cursor"))),
+        ("protocol_accepted", Json::from(position.is_accepted())),
+        ("var", position.var()),
+        ("const", frozen.constants),
+        ("runtime", position.bookkeeping()),
+        ("trace", Json::Array(trace)),
+    ];
+    let members = members.map(|(name, value)| (name.to_owned(), value));
+    Json::Object(Map::from_iter(members))
 }
 
 /// Returns `$CONST` of a tree.
@@ -102,10 +102,24 @@ fn with_state(mut root: Json, tree: &Value) -> Json {
 
 /// Returns the entries of the trace since the start or the last reset, oldest first.
 pub(super) async fn trace(trees: &Trees<'_>, position: &Position) -> Result<Vec<Json>, TreeError> {
-    let journal = &trees.engine.stores().journal;
-    let entries = journal.load(&position.run.id).await;
     let mut trace = Vec::new();
-    for entry in entries.map_err(EngineError::from)? {
+    continue_trace(trees, position, &mut trace, 0).await?;
+    Ok(trace)
+}
+
+/// Adds the entries after a place of the journal to a trace, and returns the place of the last one.
+async fn continue_trace(
+    trees: &Trees<'_>,
+    position: &Position,
+    trace: &mut Vec<Json>,
+    mut place: i64,
+) -> Result<i64, TreeError> {
+    let journal = &trees.engine.stores().journal;
+    let entries = journal
+        .load_after(&position.run.id, place, usize::MAX)
+        .await;
+    for (at, entry) in entries.map_err(EngineError::from)? {
+        place = at;
         if entry.kind != EntryKind::Log {
             continue;
         }
@@ -123,7 +137,7 @@ pub(super) async fn trace(trees: &Trees<'_>, position: &Position) -> Result<Vec<
             _ => {}
         }
     }
-    Ok(trace)
+    Ok(place)
 }
 
 fn event_name(payload: &Value) -> Option<String> {
@@ -154,32 +168,49 @@ pub(super) async fn write(
     trees: &Trees<'_>,
     handle: &Handle,
     position: &Position,
-    before: Option<Json>,
+    before: Option<Document>,
 ) -> Result<(), TreeError> {
     let HandleKind::File(path) = &handle.kind else {
         return Ok(());
     };
     let run = json!(position.run.id.as_str());
-    let mut document = match before.filter(|before| before[MARK]["run"] == run) {
-        Some(mut before) => {
-            let frozen = Frozen {
-                tree: before["tree"].take(),
-                constants: before["const"].take(),
-            };
-            made(trees, &handle.uri, position, frozen).await?
-        }
-        None => of(trees, &handle.uri, position).await?,
+    let before = before.filter(|before| before.json[MARK]["run"] == run);
+    let (mut json, place) = match before {
+        Some(before) => following(trees, handle, position, before).await?,
+        None => (of(trees, &handle.uri, position).await?, None),
     };
-    document[MARK] = json!({
-        "run": run, "answers": position.answers, "digest": digest(&document),
+    json[MARK] = json!({
+        "run": run, "answers": position.answers, "digest": digest(&json),
     });
-    let mut text = serde_json::to_string_pretty(&document).unwrap_or_default();
+    let mut text = serde_json::to_string_pretty(&json).unwrap_or_default();
     text.push('\n');
     let root = folder(trees, handle)?;
     replace(&root, path, &text).map_err(|error| TreeError::Unwritable {
         uri: handle.uri.clone(),
         why: error.to_string(),
-    })
+    })?;
+    trees.keep(Document { json, text, place });
+    Ok(())
+}
+
+/// Returns the document that follows another one of the same run, and the place of the journal that it goes up to.
+async fn following(
+    trees: &Trees<'_>,
+    handle: &Handle,
+    position: &Position,
+    mut before: Document,
+) -> Result<(Json, Option<i64>), TreeError> {
+    let frozen = Frozen {
+        tree: before.json["tree"].take(),
+        constants: before.json["const"].take(),
+    };
+    let (mut trace, known) = match (before.json["trace"].take(), before.place) {
+        (Json::Array(trace), Some(place)) => (trace, place),
+        _ => (Vec::new(), 0),
+    };
+    let place = continue_trace(trees, position, &mut trace, known).await?;
+    let json = made(&handle.uri, position, frozen, trace);
+    Ok((json, Some(place)))
 }
 
 /// Writes the document again if a crash left it behind its run.
@@ -187,14 +218,18 @@ pub(super) async fn catch_up(
     trees: &Trees<'_>,
     handle: &Handle,
     position: &Position,
-    before: Option<Json>,
+    before: Option<Document>,
 ) -> Result<(), TreeError> {
-    let mark = before.as_ref().map_or(&Json::Null, |before| &before[MARK]);
-    let is_of_run = mark["run"].as_str() == Some(position.run.id.as_str());
-    match is_of_run && mark["answers"].as_u64() == Some(position.answers) {
-        true => Ok(()),
-        false => write(trees, handle, position, before).await,
+    let is_current = before.as_ref().is_some_and(|before| {
+        let mark = &before.json[MARK];
+        let is_of_run = mark["run"].as_str() == Some(position.run.id.as_str());
+        is_of_run && mark["answers"].as_u64() == Some(position.answers)
+    });
+    if !is_current {
+        return write(trees, handle, position, before).await;
     }
+    before.into_iter().for_each(|before| trees.keep(before));
+    Ok(())
 }
 
 /// Returns the document of a handle, or refuses one that does not belong to its run.
@@ -202,19 +237,24 @@ pub(super) fn compare(
     trees: &Trees<'_>,
     handle: &Handle,
     position: &Position,
-) -> Result<Option<Json>, TreeError> {
-    let Some(document) = read(trees, handle)? else {
+) -> Result<Option<Document>, TreeError> {
+    let Some(text) = text_of(trees, handle)? else {
         return Ok(None);
     };
+    let (found, is_known) = match trees.kept(&text) {
+        Some(kept) => (kept, true),
+        None => (unknown(handle, text)?, false),
+    };
+    let document = &found.json;
     let mark = &document[MARK];
     let is_of_run = mark["run"].as_str() == Some(position.run.id.as_str());
     let answers = mark["answers"].as_u64();
-    let is_whole = mark["digest"].as_str() == Some(digest(&document).as_str());
+    let is_whole = is_known || mark["digest"].as_str() == Some(digest(document).as_str());
     let is_behind = answers.is_some_and(|answers| answers <= position.answers);
     // After the reset of an ended run, a crash may leave the document of the previous run.
     let is_of_earlier = position.answers == 0 && position.is_reset();
     if is_whole && (is_of_run && is_behind || !is_of_run && is_of_earlier) {
-        return Ok(Some(document));
+        return Ok(Some(found));
     }
     let text = |key: &str| document[key].as_str().unwrap_or("?").to_owned();
     let shown = match (is_whole, answers) {
@@ -236,26 +276,41 @@ pub(super) fn compare(
 
 /// Returns the document of a handle, if it has one.
 fn read(trees: &Trees<'_>, handle: &Handle) -> Result<Option<Json>, TreeError> {
+    let text = text_of(trees, handle)?;
+    let document = text.map(|text| unknown(handle, text)).transpose()?;
+    Ok(document.map(|document| document.json))
+}
+
+/// Reads the text of a document that this process has not written.
+fn unknown(handle: &Handle, text: String) -> Result<Document, TreeError> {
+    let json = serde_json::from_str(&text)
+        .map_err(|error| bad_document(handle, format!("it is not JSON: {error}")))?;
+    let place = None;
+    Ok(Document { json, text, place })
+}
+
+/// Returns the text of a document, where the handle has one.
+fn text_of(trees: &Trees<'_>, handle: &Handle) -> Result<Option<String>, TreeError> {
     let HandleKind::File(path) = &handle.kind else {
         return Ok(None);
-    };
-    let bad = |why: String| TreeError::BadDocument {
-        uri: handle.uri.clone(),
-        why,
     };
     let root = folder(trees, handle)?;
     let file = match root.file(path) {
         Ok(file) => file,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(bad(error.to_string())),
+        Err(error) => return Err(bad_document(handle, error.to_string())),
     };
     let mut text = String::new();
     let size = file.take(DOCUMENT_MAX).read_to_string(&mut text);
-    size.map_err(|error| bad(error.to_string()))?;
-    let document = serde_json::from_str(&text);
-    document
-        .map(Some)
-        .map_err(|error| bad(format!("it is not JSON: {error}")))
+    size.map_err(|error| bad_document(handle, error.to_string()))?;
+    Ok(Some(text))
+}
+
+fn bad_document(handle: &Handle, why: String) -> TreeError {
+    TreeError::BadDocument {
+        uri: handle.uri.clone(),
+        why,
+    }
 }
 
 fn folder(trees: &Trees<'_>, handle: &Handle) -> Result<Root, TreeError> {
@@ -265,7 +320,8 @@ fn folder(trees: &Trees<'_>, handle: &Handle) -> Result<Root, TreeError> {
     })
 }
 
-/// Replaces a file so that a reader sees the old text or the new one, also after a loss of power.
+/// Replaces a file so that a reader sees the old text or the new one, also after a loss of power. The name itself is not
+/// synced: a text that is older than the journal is written again.
 fn replace(root: &Root, path: &str, text: &str) -> std::io::Result<()> {
     let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
     let process = std::process::id();
@@ -283,16 +339,19 @@ fn replace(root: &Root, path: &str, text: &str) -> std::io::Result<()> {
     if renamed.is_err() {
         let _ = root.remove(&temporary);
     }
-    renamed?;
-    root.sync_folder(folder)
+    renamed
 }
 
 /// Returns the digest of a document without the member about itself.
 fn digest(document: &Json) -> String {
     let members = document.as_object().into_iter().flatten();
-    let mut text = String::new();
+    let mut text = Vec::new();
     for (key, value) in members.filter(|(key, _)| *key != MARK) {
-        text.push_str(&format!("{key} {value}\n"));
+        text.extend(key.as_bytes());
+        text.push(b' ');
+        // Writing to memory does not fail.
+        let _ = serde_json::to_writer(&mut text, value);
+        text.push(b'\n');
     }
-    codec::digest_bytes(text.as_bytes())
+    codec::digest_bytes(&text)
 }

@@ -20,7 +20,7 @@ use flowstone_model::json::from_json_with_string_keys;
 use flowstone_project::flow_files;
 use serde_json::{Value as Json, json};
 
-use super::document;
+use super::document::{self, Document, Written};
 use super::elsewhere::check_everywhere;
 use super::error::TreeError;
 use super::handle::{Handle, HandleKind};
@@ -42,6 +42,8 @@ pub struct Trees<'a> {
     /// Whether documents of other projects are imported as runs.
     imports: bool,
     executor: Executor,
+    /// The documents that the process wrote last.
+    written: Option<&'a Written>,
 }
 
 /// The executor of the runs.
@@ -95,6 +97,27 @@ impl<'a> Trees<'a> {
             by,
             imports: true,
             executor: Executor::Caller,
+            written: None,
+        }
+    }
+
+    /// Returns the same trees where the process remembers the documents that it writes.
+    pub fn remembering(self, written: &'a Written) -> Trees<'a> {
+        Trees {
+            written: Some(written),
+            ..self
+        }
+    }
+
+    /// Returns the document that the process wrote with this text.
+    pub(super) fn kept(&self, text: &str) -> Option<Document> {
+        self.written?.take(text)
+    }
+
+    /// Remembers a document that its file has.
+    pub(super) fn keep(&self, document: Document) {
+        if let Some(written) = self.written {
+            written.keep(document);
         }
     }
 
@@ -438,7 +461,7 @@ impl<'a> Trees<'a> {
     }
 
     /// Returns the position of the run of a handle and its document, after comparing them.
-    async fn at_with(&self, handle: &Handle) -> Result<(Position, Option<Json>), TreeError> {
+    async fn at_with(&self, handle: &Handle) -> Result<(Position, Option<Document>), TreeError> {
         let run = match self.find(handle).await? {
             Some(run) => run,
             None if self.imports => document::import(self, handle).await?,

@@ -9,14 +9,19 @@ use serde_json::{Map, Value as Json, json};
 /// The id of the wait step in a tree's flow.
 const STEP: &str = "answer";
 
+/// Parts of the state that grow with the tree or the driver's data. Few calls need them.
+const LARGE: &[&str] = &["node-status", "retry-count", "step-index", "var"];
+
 /// A run of a tree, and its state.
 #[derive(Debug, Clone)]
 pub(super) struct Position {
     pub run: RunRow,
     /// The wait for the next answer; `None` if the run has ended.
     pub wait: Option<WaitRow>,
-    /// The state, as computed by `flow.tree`.
+    /// The state, as computed by `flow.tree`, without the parts in `large`.
     state: Value,
+    /// The texts of large parts, by name: they are read when they are needed.
+    large: Vec<(&'static str, String)>,
     /// The number of answers so far.
     pub answers: u64,
 }
@@ -24,13 +29,20 @@ pub(super) struct Position {
 impl Position {
     /// Returns the position of a run at one of its waits; `None` if that is not the wait of a tree.
     pub fn at_wait(run: RunRow, wait: WaitRow) -> Option<Position> {
-        let details = codec::decode(&wait.details).ok()?;
-        let state = details.get("show")?.get("data")?.get("state")?.clone();
+        let entries = codec::entries_at(&wait.details, &["show", "data", "state"]).ok()??;
+        let (mut small, mut large) = (Vec::new(), Vec::new());
+        for (key, text) in entries {
+            match LARGE.iter().find(|name| key == Value::keyword(name)) {
+                Some(name) => large.push((*name, text.to_owned())),
+                None => small.push((key, codec::decode(text).ok()?)),
+            }
+        }
         let answers = occurrence(&wait.path)? - 1;
         Some(Position {
             run,
             wait: Some(wait),
-            state,
+            state: Value::map(small),
+            large,
             answers,
         })
     }
@@ -46,15 +58,19 @@ impl Position {
         let is_answered = last.as_ref().is_some_and(|last| last.payload.is_some());
         let before = last.and_then(|last| Position::at_wait(run.clone(), last));
         let answers = before.as_ref().map_or(0, |before| before.answers);
-        let state = match found {
-            Some(state) => state,
+        let (state, large) = match found {
+            Some(state) => (state, Vec::new()),
             // The run was cancelled: its state is that of the last wait.
-            None => failed(&before?.state),
+            None => {
+                let before = before?;
+                (failed(&before.state), before.large)
+            }
         };
         Some(Position {
             run,
             wait: None,
             state,
+            large,
             answers: answers + u64::from(is_answered),
         })
     }
@@ -140,8 +156,10 @@ impl Position {
     }
 
     fn json(&self, key: &str) -> Json {
-        let found = self.state.get(key).map(to_json);
-        match found {
+        let large = self.large.iter().find(|(name, _)| *name == key);
+        let large = large.and_then(|(_, text)| codec::decode(text).ok());
+        let found = large.as_ref().or_else(|| self.state.get(key));
+        match found.map(to_json) {
             Some(Ok(Json::Object(found))) => Json::Object(found),
             _ => json!({}),
         }

@@ -46,6 +46,32 @@ pub fn decode_all(text: &str) -> Result<Vec<Value>, CodecError> {
     }
 }
 
+/// Returns the entries of a map as their keys and the texts of their values, without reading the values. `path`: the keys,
+/// each a keyword's name, that lead from the outermost map to this one. `None` if there is no map at that path.
+///
+/// # Errors
+/// When the text up to the end of the map is not one that `encode` writes. The values themselves are not checked.
+pub fn entries_at<'a>(
+    text: &'a str,
+    path: &[&str],
+) -> Result<Option<Vec<(Value, &'a str)>>, CodecError> {
+    let mut reader = Reader {
+        text,
+        at: 0,
+        depth: 0,
+    };
+    for name in path {
+        if !reader.descend(name)? {
+            return Ok(None);
+        }
+    }
+    reader.space();
+    match reader.peek() {
+        Some(b'{') => reader.entries().map(Some),
+        Some(_) | None => Ok(None),
+    }
+}
+
 struct Reader<'a> {
     text: &'a str,
     at: usize,
@@ -118,6 +144,117 @@ impl<'a> Reader<'a> {
             entries.push((key, value));
         }
         Ok(Value::map(entries))
+    }
+
+    /// Moves to the value of a keyword in the map that begins here. Returns false if this is not a map, or has no such key.
+    fn descend(&mut self, name: &str) -> Result<bool, CodecError> {
+        self.space();
+        if self.peek() != Some(b'{') {
+            return Ok(false);
+        }
+        self.at += 1;
+        loop {
+            self.space();
+            match self.peek() {
+                None => return Err(self.unreadable("unexpected end of text")),
+                Some(b'}') => return Ok(false),
+                Some(b':') if self.token()[1..] == *name => return Ok(true),
+                Some(b':') => {}
+                Some(_) => self.skip()?,
+            }
+            self.skip()?;
+        }
+    }
+
+    fn entries(&mut self) -> Result<Vec<(Value, &'a str)>, CodecError> {
+        self.at += 1;
+        let mut entries = Vec::new();
+        loop {
+            self.space();
+            match self.peek() {
+                None => return Err(self.unreadable("unexpected end of text")),
+                Some(b'}') => return Ok(entries),
+                Some(_) => {}
+            }
+            let key = self.value()?;
+            self.space();
+            let start = self.at;
+            self.skip()?;
+            entries.push((key, &self.text[start..self.at]));
+        }
+    }
+
+    /// Moves behind the next value without reading it.
+    fn skip(&mut self) -> Result<(), CodecError> {
+        self.space();
+        match self.peek() {
+            None => Err(self.unreadable("nothing")),
+            Some(b'"') => self.skip_string(),
+            Some(b'[') => self.skip_items(b']'),
+            Some(b'(') => self.skip_items(b')'),
+            Some(b'{') => self.skip_items(b'}'),
+            Some(b'\\') => self.char().map(drop),
+            Some(b'#') if self.text.as_bytes().get(self.at + 1) == Some(&b'{') => {
+                self.at += 1;
+                self.skip_items(b'}')
+            }
+            Some(b'#') => {
+                let is_number = self.token().starts_with("##");
+                match is_number {
+                    true => Ok(()),
+                    false => self.nested(Reader::skip),
+                }
+            }
+            Some(_) => match self.token() {
+                "" => Err(self.unreadable("unexpected character")),
+                _ => Ok(()),
+            },
+        }
+    }
+
+    fn skip_items(&mut self, close: u8) -> Result<(), CodecError> {
+        self.at += 1;
+        self.nested(|reader| {
+            loop {
+                reader.space();
+                match reader.peek() {
+                    None => return Err(reader.unreadable("unexpected end of text")),
+                    Some(byte) if byte == close => break,
+                    Some(_) => reader.skip()?,
+                }
+            }
+            reader.at += 1;
+            Ok(())
+        })
+    }
+
+    fn nested(
+        &mut self,
+        inside: impl FnOnce(&mut Self) -> Result<(), CodecError>,
+    ) -> Result<(), CodecError> {
+        self.depth += 1;
+        if self.depth > DEPTH_LIMIT + 8 {
+            return Err(CodecError::TooDeep { limit: DEPTH_LIMIT });
+        }
+        inside(self)?;
+        self.depth -= 1;
+        Ok(())
+    }
+
+    fn skip_string(&mut self) -> Result<(), CodecError> {
+        let bytes = self.text.as_bytes();
+        self.at += 1;
+        loop {
+            match bytes.get(self.at) {
+                None => return Err(self.unreadable("unterminated string")),
+                Some(b'"') => break,
+                // An escape is one character of ASCII, at times followed by digits.
+                Some(b'\\') => self.at += 2,
+                Some(_) => self.at += 1,
+            }
+        }
+        self.at += 1;
+        Ok(())
     }
 
     fn token(&mut self) -> &'a str {

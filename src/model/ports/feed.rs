@@ -8,7 +8,7 @@ use super::{Entry, JobRow, NewWait, News, PortFuture, RunStatus, StoreError, Wai
 use crate::codec;
 use crate::ids::RunId;
 use crate::names::name_of;
-use crate::waits::{Answered, actions};
+use crate::waits::{Answered, actions, conditions};
 use flowstone_lang::value::Value;
 
 /// Maximum size of a progress report in its event, in bytes; a longer report is only in the job.
@@ -292,8 +292,7 @@ impl Event {
         if wait.key.starts_with(super::CHILD_KEY) {
             return None;
         }
-        let details = codec::decode(&wait.details).unwrap_or(Value::Nil);
-        let offered = actions(&details);
+        let offered = actions(&conditions(&wait.details));
         let offered = offered.iter().map(|name| Value::keyword(name));
         let data = [
             ("wait", Value::from(wait.id.as_str())),

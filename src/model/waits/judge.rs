@@ -23,7 +23,7 @@ pub fn judge(
     if let Some(deadline_ms) = row.deadline_ms.filter(|deadline| *deadline <= now_ms) {
         return Err(Refusal::Expired { deadline_ms });
     }
-    let details = codec::decode(&row.details).unwrap_or(Value::Nil);
+    let details = conditions(&row.details);
     // Roles belong to people. The author of the flow declared that the event completes the wait; its sender is
     // authenticated elsewhere.
     let is_event = matches!(target, Target::Event { .. });
@@ -45,6 +45,30 @@ pub fn judge(
         WaitEnding::Answered => fitted(&details, &answer.payload),
         WaitEnding::Cancelled | WaitEnding::TimedOut => Ok(answer.payload.clone()),
     }
+}
+
+/// The details that decide about answers.
+const CONDITIONS: &[&str] = &["actions", "question", "roles", "validation"];
+
+/// Returns the part of a wait's details that decides about answers. What the wait shows may be large, and is not read.
+pub(crate) fn conditions(details: &str) -> Value {
+    let mut conditions = entries(details, &[]).unwrap_or_default();
+    // Steps that wait put the names of actions and roles beside what they show.
+    if let Some(shown) = entries(details, &["show"]) {
+        conditions.push((Value::keyword("show"), Value::map(shown)));
+    }
+    Value::map(conditions)
+}
+
+/// Returns the conditions in a map of the details.
+fn entries(details: &str, path: &[&str]) -> Option<Vec<(Value, Value)>> {
+    let entries = codec::entries_at(details, path).ok()??.into_iter();
+    let conditions = entries.filter(|(key, _)| match key {
+        Value::Keyword(name) => CONDITIONS.contains(&&*name.name()),
+        _ => false,
+    });
+    let read = |(key, text)| Some((key, codec::decode(text).ok()?));
+    Some(conditions.filter_map(read).collect())
 }
 
 /// Tells whether a wait asks for a decision: it offers actions, or is a question about a step.

@@ -50,6 +50,17 @@ const READY: &[&str] = &[
 /// Maximum number of runs of each kind that are compared, so that priorities are respected among them.
 const COMPARED_MAX: usize = 1024;
 
+/// Tells whether [`take`] would change anything: a run can continue, a limit admits a run again, or a job has expired.
+pub(super) fn is_due(db: &Connection, now_ms: i64) -> Result<bool, StoreError> {
+    for query in READY {
+        let mut sql = db.prepare_cached(query).map_err(failed)?;
+        if sql.exists([now_ms, 1]).map_err(failed)? {
+            return Ok(true);
+        }
+    }
+    Ok(queue::has_due_limit(db, now_ms)? || super::jobs::has_due(db, now_ms)?)
+}
+
 /// Takes the leases of runs that can continue.
 pub(super) fn take(
     db: &Connection,

@@ -151,6 +151,11 @@ pub(super) fn next_ms(db: &Connection) -> Result<Option<i64>, StoreError> {
         .map_err(failed)
 }
 
+/// Tells whether time has changed a job.
+pub(super) fn has_due(db: &Connection, now_ms: i64) -> Result<bool, StoreError> {
+    Ok(next_ms(db)?.is_some_and(|due_ms| due_ms <= now_ms))
+}
+
 fn find(db: &Connection, id: &str) -> Result<Option<JobRow>, StoreError> {
     let found = select(db, "job.id = ?", [Value::Text(id.to_owned())])?;
     Ok(found.into_iter().next().map(|(_, job)| job))

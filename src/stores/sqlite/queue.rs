@@ -91,6 +91,11 @@ pub(super) fn next_ms(db: &Connection) -> Result<Option<i64>, StoreError> {
     .map_err(failed)
 }
 
+/// Tells whether [`rules::promote`] has a limit to look at.
+pub(super) fn has_due_limit(db: &Connection, now_ms: i64) -> Result<bool, StoreError> {
+    Ok(!Sql::new(db).due_limits(now_ms)?.is_empty())
+}
+
 impl QueueRows for Sql<'_> {
     fn by_external_id(&mut self, run: &NewRun) -> Result<Option<RunId>, StoreError> {
         runs::by_external_id(self.db, run)

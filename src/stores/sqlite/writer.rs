@@ -593,7 +593,10 @@ impl Loop {
         if open.news == News::Some {
             count_up(&self.news);
         }
-        self.committed();
+        // A transaction without changes adds no rows that a reader could wait for.
+        if committed.rows > 0 || outcome.is_err() {
+            self.committed();
+        }
         left
     }
 

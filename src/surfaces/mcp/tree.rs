@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use flowstone_engine::ports::{Random as _, SystemRandom};
 use flowstone_engine::token::Scope;
-use flowstone_fronts::tree::{TreeError, Trees, has_trees, tools};
+use flowstone_fronts::tree::{TreeError, Trees, Written, has_trees, tools};
 use serde_json::{Map, Value as Json, json};
 
 use super::peer::Request;
@@ -15,6 +15,9 @@ use crate::http::{Caller, EngineContext, Problem};
 
 /// Distinguishes this process: `memory://` handles end with it.
 static PROCESS: OnceLock<String> = OnceLock::new();
+
+/// The documents that this process wrote last.
+static WRITTEN: Written = Written::new();
 
 fn process() -> &'static str {
     PROCESS.get_or_init(|| format!("{:016x}", SystemRandom.next()))
@@ -78,7 +81,8 @@ pub(super) async fn call(
 ) -> Result<Json, RpcError> {
     let by = rq.caller.token.attributed_to().to_owned();
     let asked = rq.server.ask(async move |cx: &EngineContext| {
-        let trees = Trees::new(&cx.engine, process(), Some(by)).beside_worker();
+        let trees = Trees::new(&cx.engine, process(), Some(by));
+        let trees = trees.beside_worker().remembering(&WRITTEN);
         let trees = match tool.reads {
             true => trees.reading(),
             false => trees,
