@@ -54,6 +54,8 @@ pub enum ToolKind {
     Packaged,
     /// An agent of the flow.
     Agent,
+    /// An entry of `:http-tools`.
+    Http,
     Mcp,
     /// `:workspace`, also called `:breyta`.
     Workspace,
