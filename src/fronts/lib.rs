@@ -3,5 +3,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod agents;
 pub mod graph;
+pub mod rows;
 pub mod tree;

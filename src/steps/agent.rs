@@ -109,6 +109,18 @@ pub(crate) async fn run_loop(cx: &StepContext, config: Value) -> Result<Value, S
     rounds::run(cx, Kind::Llm, config).await
 }
 
+/// Returns the config of the `:http` step that a call of an entry of `:http-tools` performs.
+///
+/// # Errors
+/// When the entry is wrong, or the arguments do not match its schema.
+pub fn http_call(entry: &Value, arguments: &Value) -> Result<Value, StepError> {
+    let tools = tools::of_http(&Value::vector([entry.clone()]), usize::MAX)?;
+    match tools.first() {
+        Some(tool) => (tool.call)(arguments).map(|step| step.config),
+        None => Err(StepError::config("E1283", "there is no tool")),
+    }
+}
+
 /// Returns the addresses of an agent's `:http-tools`, as far as they are written out.
 pub(crate) fn http_addresses(config: &Value) -> Vec<String> {
     tools::addresses(config)

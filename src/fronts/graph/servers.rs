@@ -198,7 +198,7 @@ fn token(body: &Json, issues: &mut Vec<Issue>) -> Option<String> {
 }
 
 /// Returns the host of an address.
-fn host_of(url: &str) -> Option<Host> {
+pub(crate) fn host_of(url: &str) -> Option<Host> {
     let (rest, usual) = match url.split_once("://") {
         Some(("https", rest)) => (rest, 443),
         Some(("http", rest)) => (rest, 80),
