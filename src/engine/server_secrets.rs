@@ -42,6 +42,31 @@ impl Engine {
         Ok(server_secret(id, host))
     }
 
+    /// Keeps the token of one server for another, too, and returns its name as a secret; `None` if the first has no token.
+    ///
+    /// # Errors
+    /// When the project's key cannot be read, or a file cannot be read or written.
+    pub fn copy_server_secret(
+        &self,
+        from: &str,
+        id: &str,
+        host: &Host,
+    ) -> Result<Option<String>, EngineError> {
+        let path = self.services.home.join(FOLDER).join(from);
+        let envelope = match fs::read_to_string(&path) {
+            Ok(envelope) => envelope,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(StoreError::of_file(&path, &error).into()),
+        };
+        let plain = self.services.vault.open(&envelope);
+        let plain = plain.map_err(SealError::Unsealed)?;
+        let plain = String::from_utf8_lossy(&plain);
+        match plain.split_once('\n') {
+            Some((_, token)) => self.keep_server_secret(id, host, token).map(Some),
+            None => Ok(None),
+        }
+    }
+
     /// Deletes the token of a server. A server without a token has none to delete.
     ///
     /// # Errors

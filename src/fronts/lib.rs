@@ -6,7 +6,9 @@
 use flowstone_flow::format::Formats;
 
 mod address;
+pub mod agents;
 pub mod graph;
+pub mod rows;
 pub mod tree;
 
 /// The formats of files that flows and agents call like flow files.

@@ -9,6 +9,7 @@ mod approval;
 mod calls;
 mod config;
 mod contents;
+mod control;
 mod conversation;
 mod cost;
 mod evaluate;
@@ -20,6 +21,7 @@ mod mcp_tools;
 mod memory;
 mod notes;
 mod output;
+mod outside;
 mod prompt;
 mod result;
 mod rounds;
@@ -75,6 +77,13 @@ impl Step for Agent {
     fn remarks(&self, _flow: &Flow, config: &Value) -> Remarks {
         let mut remarks = Remarks::new();
         crate::llm::output_remarks(config, &mut remarks);
+        let is_given = |key: &str| config.get(key).is_some_and(|it| !it.is_nil());
+        if crate::literal::is_known(config) && !is_given("objective") && !is_given("messages") {
+            let missing = StepError::config("E0840", "the agent has no `:objective`")
+                .hint("say what it is to reach, in plain language")
+                .hint("or give it a conversation: `:messages`");
+            crate::literal::remark(&mut remarks, "objective", Err::<(), _>(missing));
+        }
         remarks
     }
 
@@ -98,6 +107,23 @@ impl Step for Agent {
 /// Runs the loop for an `:llm` step whose tools are executed.
 pub(crate) async fn run_loop(cx: &StepContext, config: Value) -> Result<Value, StepError> {
     rounds::run(cx, Kind::Llm, config).await
+}
+
+/// Returns the config of the `:http` step that a call of an entry of `:http-tools` performs.
+///
+/// # Errors
+/// When the entry is wrong, or the arguments do not match its schema.
+pub fn http_call(entry: &Value, arguments: &Value) -> Result<Value, StepError> {
+    let tools = tools::of_http(&Value::vector([entry.clone()]), usize::MAX)?;
+    match tools.first() {
+        Some(tool) => (tool.call)(arguments).map(|step| step.config),
+        None => Err(StepError::config("E1283", "there is no tool")),
+    }
+}
+
+/// Returns the addresses of an agent's `:http-tools`, as far as they are written out.
+pub(crate) fn http_addresses(config: &Value) -> Vec<String> {
+    tools::addresses(config)
 }
 
 /// The fields that control the model; they are passed to each turn unchanged.
@@ -124,7 +150,36 @@ const MODEL_FIELDS: &[&str] = &[
     "top-p",
 ];
 
+const CHOICE: FieldType = FieldType::Either(&[FieldType::Name, FieldType::Map]);
+
+/// The keys of an entry of `:step-rules`.
+const RULE: &[Field] = &[
+    Field::optional(
+        "active-tools",
+        FieldType::List(&FieldType::Name),
+        "The names of the tools that the turn offers; a named `:tool-choice` without it offers this tool only.",
+    ),
+    Field::required(
+        "step",
+        FieldType::Int,
+        "The number of the turn, counted from 1.",
+    ),
+    Field::optional("tool-choice", CHOICE, "As the option of the step."),
+];
+
+/// The keys of an entry of `:stop-when`.
+const STOP: &[Field] = &[Field::required(
+    "tool",
+    FieldType::Name,
+    "The name of a tool.",
+)];
+
 const FIELDS: &[Field] = &[
+    Field::optional(
+        "active-tools",
+        FieldType::List(&FieldType::Name),
+        "The names of the tools that the model is offered; all if it is empty. `:step-rules` overrides it.",
+    ),
     Field::optional(
         "after-tool-call",
         FieldType::Function,
@@ -166,6 +221,21 @@ const FIELDS: &[Field] = &[
         "Whether the provider should cache the system prompt and the tools.",
     ),
     Field::optional(
+        "client-timeout",
+        FieldType::Duration,
+        "How long the agent waits for the results of `:client-tools`. Default 24 hours.",
+    ),
+    Field::optional(
+        "client-tools",
+        FieldType::List(&FieldType::Keys(outside::TOOL)),
+        "Tools whose calls are performed outside: the agent waits, and resumes with `{:outputs [{:tool-call-id :output}]}` as the payload of the wait, which may also have `:tool-choice`, `:active-tools` (next turn), `:step-rules` and `:defaults` (later turns).",
+    ),
+    Field::optional(
+        "conclude?",
+        FieldType::Bool,
+        "Whether the model gets one more turn, without tools, after `:max-iterations`. Default true.",
+    ),
+    Field::optional(
         "connection",
         FieldType::Name,
         "A slot of `:requires`, a connection of `flowstone.edn`, or a provider.",
@@ -184,6 +254,11 @@ const FIELDS: &[Field] = &[
     ),
     Field::optional("frequency-penalty", FieldType::Number, "Forwarded."),
     Field::optional(
+        "http-tools",
+        FieldType::List(&FieldType::Keys(tools::HTTP_TOOL)),
+        "Requests as tools: `[{:name \"user\" :url \"https://crm.example/users/{id}\" :method :get :parameters {...}}]`.",
+    ),
+    Field::optional(
         "inputs",
         FieldType::Map,
         "What the agent works on: scalars and resources. Resources are described to the model, not copied.",
@@ -191,7 +266,7 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "instructions",
         FieldType::Text,
-        "More guidance, added to the system prompt.",
+        "More guidance, added to the system prompt; with `:messages`, the whole system prompt.",
     ),
     Field::optional(
         "json-schema",
@@ -233,8 +308,17 @@ const FIELDS: &[Field] = &[
         FieldType::Either(&[FieldType::Text, FieldType::Map]),
         "A table for the notes of agents: its name, a reference, or `{:table :scope :scope-key :auto-recall :auto-summarize :recall-limit :types :plan}`.",
     ),
+    Field::optional(
+        "messages",
+        FieldType::Items,
+        "A conversation instead of an `:objective`: `[{:role :user :content \"...\"}]`, as in an `:llm` step.",
+    ),
     Field::optional("model", FieldType::Text, "The name of the model."),
-    Field::required("objective", FieldType::Text, "The goal, in plain language."),
+    Field::optional(
+        "objective",
+        FieldType::Text,
+        "The goal, in plain language. Needed unless there are `:messages`.",
+    ),
     Field::optional("openai", FieldType::Map, "Options of the Responses API."),
     Field::optional(
         "output",
@@ -280,15 +364,30 @@ const FIELDS: &[Field] = &[
     ),
     Field::optional("seed", FieldType::Int, "Forwarded."),
     Field::optional(
+        "step-rules",
+        FieldType::List(&FieldType::Keys(RULE)),
+        "What differs in single turns: `[{:step 1 :tool-choice {:tool \"search\"}}]`. The first rule of a turn counts.",
+    ),
+    Field::optional(
         "stop",
         FieldType::Either(&[FieldType::Text, FieldType::List(&FieldType::Text)]),
         "Texts at which an answer ends.",
+    ),
+    Field::optional(
+        "stop-when",
+        FieldType::List(&FieldType::Keys(STOP)),
+        "Calls that end the loop, after the turn in which they are made: `[{:tool \"done\"}]`.",
     ),
     Field::optional("temperature", FieldType::Number, "Forwarded."),
     Field::optional(
         "template",
         FieldType::Name,
         "A template of type `:llm-prompt`, which contains the prompt. It has the variables `objective`, `instructions`, `inputs`, `input-summary` and `tool-summary`, in addition to `:data`.",
+    ),
+    Field::optional(
+        "tool-choice",
+        CHOICE,
+        "How the model selects tools in each turn: `:auto`, `:required`, `:none` or `{:tool \"name\"}`.",
     ),
     Field::optional(
         "tools",

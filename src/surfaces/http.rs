@@ -4,6 +4,7 @@
 //! several routes need lies around them: host and origin, tokens, limits, errors.
 
 mod access;
+mod agents;
 mod answer;
 mod bodies;
 mod connections;
@@ -74,6 +75,7 @@ pub(crate) use trace::HEADER as TRACE_HEADER;
 
 /// The routes that are not part of the API, sorted.
 const ROUTES: &[fn() -> Router<Shared>] = &[
+    agents::routes,
     docs::routes,
     events::routes,
     graph::routes,

@@ -3,7 +3,7 @@
 //! The text depends on the spec, the project's tools and its model connections only, so equal inputs make one version of the
 //! flow.
 
-mod text;
+pub(crate) mod text;
 
 use flowstone_engine::codec::digest_bytes;
 use serde_json::{Value as Json, json};

@@ -1,18 +1,10 @@
-//! The agents, functions and MCP servers that a project stores: rows of tables, each with its definition as JSON text.
-//!
-//! The tables are ordinary ones of the project, so backups and exports contain them. Tools of agents cannot reach tables whose
-//! names begin with `flowstone_`.
+//! The agents, functions and MCP servers that a project stores for graph agents.
 
-use flowstone_engine::codec;
-use flowstone_engine::json::items;
-use flowstone_engine::ports::{StoreError, Stores};
+use flowstone_engine::ports::Stores;
 use flowstone_engine::{Engine, EngineError};
-use flowstone_lang::value::Value;
-use flowstone_model::table::{
-    Cell, Filter, Page, PageStart, RowChoice, RowsQuery, Sort, TableName, TableOp, TableQuery,
-    TableTarget, WriteMode, WriteRows,
-};
 use serde_json::Value as Json;
+
+use crate::rows::Rows;
 
 /// The kinds of definitions that are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,13 +13,6 @@ pub enum Registry {
     Functions,
     Servers,
 }
-
-const KEY: &str = "key";
-const DATA: &str = "data";
-/// Number of rows that are read at a time.
-const PAGE: usize = 1_000;
-/// The kind of a store's refusal of a table that does not exist.
-const NOT_FOUND: &str = "not-found";
 
 impl Registry {
     /// Returns the name of its table.
@@ -39,8 +24,8 @@ impl Registry {
         }
     }
 
-    fn target(self) -> TableTarget {
-        TableName::Name(self.table().to_owned()).into()
+    fn rows(self) -> Rows {
+        Rows(self.table())
     }
 
     /// Returns all definitions, sorted by key.
@@ -48,15 +33,7 @@ impl Registry {
     /// # Errors
     /// When the store cannot be read.
     pub async fn list(self, engine: &Engine) -> Result<Vec<Json>, EngineError> {
-        let mut all = Vec::new();
-        loop {
-            let found = self.rows(engine.stores(), Filter::ALL, all.len()).await?;
-            let is_last = found.len() < PAGE;
-            all.extend(found);
-            if is_last {
-                return Ok(all);
-            }
-        }
+        self.rows().list(engine).await
     }
 
     /// Returns the definition under a key.
@@ -72,12 +49,7 @@ impl Registry {
     /// # Errors
     /// When the store cannot be read.
     pub async fn get_in(self, stores: &Stores, key: &str) -> Result<Option<Json>, EngineError> {
-        let filter = Filter::Test {
-            column: KEY.to_owned(),
-            test: flowstone_model::table::Test::Equal,
-            operands: vec![Cell::Text(key.to_owned())],
-        };
-        Ok(self.rows(stores, filter, 0).await?.into_iter().next())
+        self.rows().get_in(stores, key).await
     }
 
     /// Adds a definition. Returns false if the key is taken.
@@ -90,11 +62,7 @@ impl Registry {
         key: &str,
         data: &Json,
     ) -> Result<bool, EngineError> {
-        match self.write(engine, key, data, WriteMode::Insert).await {
-            Ok(()) => Ok(true),
-            Err(StoreError::Rejected { code, .. }) if code == StoreError::ROW_KEY => Ok(false),
-            Err(error) => Err(error.into()),
-        }
+        self.rows().insert(engine, key, data).await
     }
 
     /// Stores a definition in place of the one under its key.
@@ -102,7 +70,7 @@ impl Registry {
     /// # Errors
     /// When the store cannot be written.
     pub async fn put(self, engine: &Engine, key: &str, data: &Json) -> Result<(), EngineError> {
-        Ok(self.write(engine, key, data, WriteMode::Upsert).await?)
+        self.rows().put(engine, key, data).await
     }
 
     /// Deletes a definition. Returns false if the key has no definition.
@@ -110,72 +78,6 @@ impl Registry {
     /// # Errors
     /// When the store cannot be written.
     pub async fn delete(self, engine: &Engine, key: &str) -> Result<bool, EngineError> {
-        if self.get(engine, key).await?.is_none() {
-            return Ok(false);
-        }
-        let op = TableOp::Delete {
-            table: self.target(),
-            rows: RowChoice::Key(vec![(KEY.to_owned(), Cell::Text(key.to_owned()))]),
-        };
-        engine.stores().tables.apply(op, engine.now_ms()).await?;
-        Ok(true)
+        self.rows().delete(engine, key).await
     }
-
-    async fn write(
-        self,
-        engine: &Engine,
-        key: &str,
-        data: &Json,
-        mode: WriteMode,
-    ) -> Result<(), StoreError> {
-        let row = vec![
-            (KEY.to_owned(), Cell::Text(key.to_owned())),
-            (DATA.to_owned(), Cell::Text(data.to_string())),
-        ];
-        let op = TableOp::Write(WriteRows {
-            table: self.target(),
-            rows: vec![row],
-            mode,
-            key_fields: vec![KEY.to_owned()],
-            index_fields: Vec::new(),
-        });
-        engine.stores().tables.apply(op, engine.now_ms()).await?;
-        Ok(())
-    }
-
-    async fn rows(
-        self,
-        stores: &Stores,
-        filter: Filter,
-        offset: usize,
-    ) -> Result<Vec<Json>, EngineError> {
-        let query = TableQuery::Rows(RowsQuery {
-            table: self.target(),
-            select: vec![DATA.to_owned()],
-            filter,
-            sort: vec![Sort {
-                column: KEY.to_owned(),
-                descending: false,
-            }],
-            page: Page {
-                limit: PAGE,
-                from: PageStart::Offset(offset),
-                total: false,
-            },
-        });
-        let text = match stores.tables.query(query).await {
-            Ok(text) => text,
-            // The table does not exist yet, so nothing was stored.
-            Err(StoreError::Rejected { kind, .. }) if kind == NOT_FOUND => return Ok(Vec::new()),
-            Err(error) => return Err(error.into()),
-        };
-        let page = codec::decode(&text)?;
-        let rows = page.get("rows").and_then(items).unwrap_or_default();
-        Ok(rows.iter().filter_map(data_of).collect())
-    }
-}
-
-fn data_of(row: &Value) -> Option<Json> {
-    let text = row.get(DATA)?.as_str()?;
-    serde_json::from_str(text).ok()
 }

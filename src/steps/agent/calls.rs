@@ -9,9 +9,10 @@ use flowstone_flow::flow::name_of;
 use flowstone_flow::step::{NestedRequest, NestedResult, StepError};
 use flowstone_lang::value::Value;
 
+use super::control::Selection;
 use super::limits::Limits;
 use super::notes::{facts, plain, shortened};
-use super::tool::Tool;
+use super::tool::{Tool, ToolKind};
 use super::toolset::Toolset;
 use super::{contents, conversation};
 use crate::json::items;
@@ -63,6 +64,15 @@ fn call(requested: &Value, at_limit: bool) -> Call {
 }
 
 impl Call {
+    /// Returns the call with its arguments as the model gave them.
+    pub fn record(&self) -> Value {
+        facts([
+            ("tool-call-id", Value::from(self.id.as_str())),
+            ("name", Value::from(self.name.as_str())),
+            ("arguments", self.arguments.clone()),
+        ])
+    }
+
     /// Returns the call in the form for hooks and for the conversation.
     pub fn proposed(&self) -> Value {
         facts([
@@ -129,7 +139,12 @@ pub(super) struct Tally {
 
 impl Tally {
     /// Decides about a call, and counts it.
-    pub fn decide(&mut self, call: &Call, tools: &Toolset, limits: &Limits) -> Decision {
+    pub fn decide(
+        &mut self,
+        call: &Call,
+        (tools, selection): (&Toolset, &Selection),
+        limits: &Limits,
+    ) -> Decision {
         let is_full = |count: usize, most: i64| i64::try_from(count).is_ok_and(|it| it >= most);
         if is_full(self.asked.len(), limits.calls) {
             let most = limits.calls;
@@ -142,6 +157,7 @@ impl Tally {
         let made = match (limits.repeated, tools.find(&call.name)) {
             (Some(most), _) if is_full(same, most) => Err(Refusal::Repeated { most }),
             (_, None) => Err(bad(unknown(&call.name, tools))),
+            (_, Some(_)) if !selection.offers(&call.name) => Err(bad(inactive(&call.name))),
             (_, Some(_)) if call.is_cut => Err(bad(cut(call))),
             (_, Some(tool)) => match (tool.call)(&call.arguments) {
                 Ok(step) => Ok((tool, step)),
@@ -206,6 +222,10 @@ fn unknown(name: &str, tools: &Toolset) -> String {
     }
 }
 
+fn inactive(name: &str) -> String {
+    format!("not performed: the tool `{name}` is not available in this turn")
+}
+
 /// Returns an error as a message for the model.
 fn message_of(error: &StepError) -> String {
     let hints = error.hints.iter().map(|hint| format!(" ({hint})"));
@@ -242,6 +262,27 @@ impl Answered {
         }
     }
 
+    /// A call whose result came from outside, or did not come.
+    pub fn outside(call: Call, output: Option<Value>) -> Answered {
+        let success = output.is_some();
+        let nothing = || {
+            facts([(
+                "error",
+                Value::from("no output was submitted for this call"),
+            )])
+        };
+        Answered {
+            result: output.unwrap_or_else(nothing),
+            call,
+            images: Vec::new(),
+            success,
+            millis: 0,
+            usage: None,
+            cost: None,
+            request: None,
+        }
+    }
+
     pub fn performed(call: Call, tool: Option<&Tool>, performed: NestedResult) -> Answered {
         let millis = (performed.ended_ms - performed.began_ms).max(0);
         let asks = tool.is_some_and(Tool::may_ask);
@@ -270,10 +311,7 @@ impl Answered {
                 }
             }
             Err(error) => Answered {
-                result: facts([
-                    ("error", Value::from(message_of(&error))),
-                    ("kind", Value::keyword(error.kind)),
-                ]),
+                result: failed(tool, &error),
                 call,
                 images: Vec::new(),
                 success: false,
@@ -320,6 +358,21 @@ impl Answered {
         }
         facts(result)
     }
+}
+
+/// Returns the result of a failed call. The answer of a server that refused it is kept.
+fn failed(tool: Option<&Tool>, error: &StepError) -> Value {
+    let mut result = vec![
+        ("error", Value::from(message_of(error))),
+        ("kind", Value::keyword(error.kind)),
+    ];
+    if tool.is_some_and(|tool| tool.kind == ToolKind::Http) {
+        for key in ["status", "body"] {
+            let kept = error.data.get(key).filter(|value| !value.is_nil());
+            result.extend(kept.map(|value| (key, value.clone())));
+        }
+    }
+    facts(result)
 }
 
 /// Returns the token counts of a model's or agent's result.

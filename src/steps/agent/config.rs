@@ -9,6 +9,7 @@ use flowstone_lang::value::Value;
 use super::MODEL_FIELDS;
 use super::answer::Answer;
 use super::approval::Approval;
+use super::control::Control;
 use super::hooks::Hooks;
 use super::limits::Limits;
 use super::prompt::message;
@@ -43,6 +44,7 @@ pub(super) struct Config {
     pub approval: Approval,
     pub hooks: Hooks,
     pub answer: Answer,
+    pub control: Control,
 }
 
 /// The beginning of the conversation.
@@ -51,7 +53,7 @@ pub(super) enum Opening {
     Objective,
     /// A prompt from a template.
     Template,
-    /// The messages of an `:llm` step.
+    /// The messages of an `:llm` step, or of an agent with `:messages`.
     Conversation {
         system: Option<String>,
         messages: Vec<Value>,
@@ -68,12 +70,15 @@ impl Config {
         let envelope = tools::envelope(cx, &given)?;
         let fields = Fields::new(&given);
         let objective = fields.text("objective")?.unwrap_or_default().trim();
-        if kind == Kind::Agent && objective.is_empty() {
+        let has_messages = fields.has("messages");
+        if kind == Kind::Agent && objective.is_empty() && !has_messages {
             return Err(StepError::config("E0840", "the `:objective` is empty")
-                .hint("say what the agent is to reach, in plain language"));
+                .hint("say what the agent is to reach, in plain language")
+                .hint("or give it a conversation: `:messages`"));
         }
         let opening = match kind {
             Kind::Llm => conversation(cx, &given)?,
+            Kind::Agent if has_messages => messages(fields)?,
             Kind::Agent if fields.has("template") => Opening::Template,
             Kind::Agent if fields.has("data") => {
                 return Err(StepError::config("E0755", "`:data` needs a `:template`")
@@ -96,6 +101,7 @@ impl Config {
             approval: Approval::read(fields.get("approval"))?.below(cx.rules())?,
             hooks: Hooks::read(cx, fields)?,
             answer: Answer::read(fields)?,
+            control: Control::read(fields)?,
             envelope,
             given: given.clone(),
         })
@@ -119,6 +125,26 @@ impl Config {
         }
         required
     }
+}
+
+/// Reads `:messages` of an agent. `:instructions` are the system prompt.
+fn messages(fields: Fields<'_>) -> Result<Opening, StepError> {
+    for key in ["data", "inputs", "objective", "template"] {
+        if fields.has(key) {
+            let both = format!("`:messages` and `:{key}` cannot both be given");
+            return Err(StepError::config("E0840", both)
+                .hint("what the agent is to know goes into the messages"));
+        }
+    }
+    let messages = fields.get("messages").and_then(items).unwrap_or_default();
+    if messages.is_empty() {
+        return Err(StepError::config("E0840", "`:messages` has no message")
+            .hint("such as `[{:role :user :content \"Hello\"}]`"));
+    }
+    Ok(Opening::Conversation {
+        system: fields.text("instructions")?.map(str::to_owned),
+        messages,
+    })
 }
 
 /// Reads the messages of an `:llm` step.

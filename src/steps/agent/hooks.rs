@@ -50,6 +50,11 @@ impl Hooks {
         })
     }
 
+    /// Tells whether the flow has no hook.
+    pub fn is_empty(&self) -> bool {
+        self.before.is_none() && self.after.is_none()
+    }
+
     /// Calls a hook with its argument.
     ///
     /// # Errors

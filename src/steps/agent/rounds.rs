@@ -1,19 +1,23 @@
 //! The loop: a turn of the model, then the calls that it requests, until there is an answer or a limit is reached.
 
 mod batch;
+mod controlled;
 
 use flowstone_flow::step::{NestedRequest, NestedResult, Progress, StepContext, StepError};
 use flowstone_lang::value::Value;
 
 use super::calls::{self, Call, Tally};
 use super::config::{Config, Kind};
+use super::control::{Control, Selection};
 use super::conversation::Conversation;
 use super::extras::LoopExtras;
 use super::inputs;
 use super::limits::Budget;
 use super::notes::{facts, shortened};
+use super::outside::ClientTool;
 use super::prompt;
 use super::result::{Ending, Record};
+use super::tools;
 use super::toolset::Toolset;
 use crate::llm::ESTIMATED;
 
@@ -58,7 +62,13 @@ async fn start(cx: &StepContext, kind: Kind, given: Value) -> Result<Box<Start>,
     config.known_inputs = inputs::with_types(cx, &config.inputs).await?;
     let mut extras = LoopExtras::read(cx, &config.given)?;
     let mut tools = Toolset::read(cx, &config.envelope).await?;
+    if let Some(given) = config.given.get("http-tools").filter(|it| !it.is_nil()) {
+        tools.add_named(tools::of_http(given, tools::most_chars(cx))?)?;
+    }
+    let outside = config.given.get("client-tools").filter(|it| !it.is_nil());
+    tools.add_outside(ClientTool::read_all(outside)?)?;
     tools.add(extras.tools());
+    controlled::check_names(&config.control, &tools, config.hooks.is_empty())?;
     let before = extras.before(cx).await?;
     let (memory, budgets) = (before.memory, [Budget::around(cx), before.budget]);
     let budget = config.limits.budget.into_iter();
@@ -92,6 +102,11 @@ struct Rounds<'a> {
     is_finishing: bool,
     /// Consecutive turns in which every tool call exceeded its limit.
     futile: u32,
+    control: Control,
+    /// What holds in the current turn.
+    selection: Selection,
+    /// Whether the model was asked again for a call that it must make.
+    is_reminded: bool,
 }
 
 impl<'a> Rounds<'a> {
@@ -109,10 +124,16 @@ impl<'a> Rounds<'a> {
             closing: None,
             is_finishing: false,
             futile: 0,
+            control: start.config.control.clone(),
+            selection: Selection::all(),
+            is_reminded: false,
         }
     }
 
     async fn go(&mut self) -> Result<Ending, StepError> {
+        if self.control.is_set {
+            return self.go_controlled().await;
+        }
         loop {
             // This is the last turn, except for repairs of the answer.
             let is_last = self.record.turns >= self.config.limits.turns;
@@ -218,9 +239,15 @@ impl<'a> Rounds<'a> {
         let mut config = self.config.model.clone();
         config.push((Value::keyword("messages"), self.conversation.messages()));
         if !self.tools.is_empty() {
-            let mut offered = vec![("definitions", self.tools.definitions())];
+            let definitions = self.tools.definitions(&self.selection);
+            let has_any = !definitions.is_empty();
+            let mut offered = vec![("definitions", Value::vector(definitions))];
             match (self.is_last(), &self.config.envelope.choice) {
                 (true, _) => offered.push(("choice", Value::keyword("none"))),
+                _ if self.control.is_set && has_any => {
+                    let choice = self.selection.choice.value();
+                    offered.extend(choice.map(|choice| ("choice", choice)));
+                }
                 // A model that must always call a tool would never end.
                 (false, Some(choice)) if self.record.calls.is_empty() => {
                     offered.push(("choice", Value::keyword(choice)));

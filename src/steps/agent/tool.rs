@@ -59,6 +59,8 @@ pub enum ToolKind {
     Agent,
     /// A flow of the project, a graph spec or a behaviour tree, as a child run.
     Flow,
+    /// An entry of `:http-tools`.
+    Http,
     Mcp,
     /// `:workspace`, also called `:breyta`.
     Workspace,

@@ -7,6 +7,7 @@ mod arguments;
 mod builtin;
 mod called;
 mod depth;
+mod http;
 mod packaged;
 mod shown;
 mod workspace;
@@ -23,6 +24,7 @@ use super::tool::Tool;
 
 pub use arguments::Shape;
 pub use depth::check_depth;
+pub use http::{TOOL as HTTP_TOOL, addresses, of as of_http, parameters, preset};
 pub use shown::{most_chars, within};
 
 /// Reads the tools of a step's config.

@@ -7,7 +7,9 @@ use flowstone_flow::step::{StepContext, StepError};
 use flowstone_flow::tools::{BUILT_IN, Envelope};
 use flowstone_lang::value::Value;
 
+use super::control::Selection;
 use super::notes::facts;
+use super::outside::ClientTool;
 use super::tool::{Tool, ToolKind};
 use super::{inputs, tools};
 use crate::json;
@@ -18,6 +20,8 @@ pub(super) struct Toolset {
     tools: Vec<Tool>,
     /// Tools whose calls the flow performs.
     client: Vec<Value>,
+    /// Tools whose results come from outside, while the loop waits.
+    outside: Vec<ClientTool>,
 }
 
 impl Toolset {
@@ -26,7 +30,62 @@ impl Toolset {
         Ok(Toolset {
             tools: tools::all(cx, envelope).await?,
             client: envelope.definitions.clone(),
+            outside: Vec::new(),
         })
+    }
+
+    /// Adds client tools.
+    ///
+    /// # Errors
+    /// E0836: when a name is taken.
+    pub fn add_outside(&mut self, more: Vec<ClientTool>) -> Result<(), StepError> {
+        for tool in more {
+            self.refuse_taken(&tool.name)?;
+            self.outside.push(tool);
+        }
+        Ok(())
+    }
+
+    /// Adds tools of which each needs a name of its own.
+    ///
+    /// # Errors
+    /// E0836: when a name is taken.
+    pub fn add_named(&mut self, more: Vec<Tool>) -> Result<(), StepError> {
+        for tool in more {
+            self.refuse_taken(&tool.name)?;
+            self.tools.push(tool);
+        }
+        Ok(())
+    }
+
+    fn refuse_taken(&self, name: &str) -> Result<(), StepError> {
+        match self.knows(name) {
+            false => Ok(()),
+            true => Err(StepError::config(
+                "E0836",
+                format!("the model would have two tools `{name}`"),
+            )
+            .hint("give one of them another name")),
+        }
+    }
+
+    /// Tells whether the model may know a tool of this name.
+    pub fn knows(&self, name: &str) -> bool {
+        self.find(name).is_some() || self.is_client(name) || self.outside(name).is_some()
+    }
+
+    /// Returns the client tool of a name.
+    pub fn outside(&self, name: &str) -> Option<&ClientTool> {
+        self.outside.iter().find(|tool| *tool.name == *name)
+    }
+
+    /// Returns the names of all tools.
+    pub fn all_names(&self) -> Vec<Rc<str>> {
+        let own = self.tools.iter().map(|tool| tool.name.clone());
+        let outside = self.outside.iter().map(|tool| tool.name.clone());
+        own.chain(outside)
+            .chain(self.client.iter().filter_map(client_name))
+            .collect()
     }
 
     /// Adds tools; one whose name is taken is left out.
@@ -44,14 +103,13 @@ impl Toolset {
 
     /// Tells whether the flow performs calls of that name.
     pub fn is_client(&self, name: &str) -> bool {
-        self.client.iter().any(|tool| {
-            let inner = tool.get("function").unwrap_or(tool);
-            inner.get("name").and_then(name_of).as_deref() == Some(name)
-        })
+        self.client
+            .iter()
+            .any(|tool| client_name(tool).as_deref() == Some(name))
     }
 
     pub fn is_empty(&self) -> bool {
-        self.tools.is_empty() && self.client.is_empty()
+        self.tools.is_empty() && self.client.is_empty() && self.outside.is_empty()
     }
 
     /// Tells whether there is a tool of this step type.
@@ -67,16 +125,29 @@ impl Toolset {
         self.tools.iter().map(|tool| &*tool.name).collect()
     }
 
-    /// Returns `:definitions` of a turn.
-    pub fn definitions(&self) -> Value {
-        let own = self.tools.iter().map(|tool| {
+    /// Returns `:definitions` of a turn: those of the tools that it offers.
+    pub fn definitions(&self, selection: &Selection) -> Vec<Value> {
+        let definition = |name: &str, description: &str, parameters: &serde_json::Value| {
             facts([
-                ("name", Value::from(&*tool.name)),
-                ("description", Value::from(tool.description.as_str())),
-                ("parameters", json::from_json(&tool.parameters)),
+                ("name", Value::from(name)),
+                ("description", Value::from(description)),
+                ("parameters", json::from_json(parameters)),
             ])
-        });
-        Value::vector(own.chain(self.client.iter().cloned()))
+        };
+        let own = self
+            .tools
+            .iter()
+            .filter(|tool| selection.offers(&tool.name));
+        let own = own.map(|tool| definition(&tool.name, &tool.description, &tool.parameters));
+        let outside = self.outside.iter();
+        let outside = outside.filter(|tool| selection.offers(&tool.name));
+        let outside =
+            outside.map(|tool| definition(&tool.name, &tool.description, &tool.parameters));
+        let client = self
+            .client
+            .iter()
+            .filter(|tool| client_name(tool).is_none_or(|name| selection.offers(&name)));
+        own.chain(outside).chain(client.cloned()).collect()
     }
 
     /// Returns the map for hooks: `{:files {:type :files :name "files" ...}}`.
@@ -120,6 +191,7 @@ impl Toolset {
         Ok(Toolset {
             tools,
             client: self.client.clone(),
+            outside: self.outside.clone(),
         })
     }
 
@@ -160,4 +232,10 @@ impl Toolset {
         let found = self.tools.iter().find(|tool| &*tool.step == step);
         found.map(|tool| tool.name.clone())
     }
+}
+
+/// Returns the name in a definition of a tool.
+fn client_name(tool: &Value) -> Option<Rc<str>> {
+    let inner = tool.get("function").unwrap_or(tool);
+    inner.get("name").and_then(name_of)
 }

@@ -196,8 +196,8 @@ fn system(call: &Call, shape: &Shape<'_>) -> Option<Json> {
         )),
         Shape::Text | Shape::Format(_) | Shape::Tool { .. } => {}
     }
-    if call.tool_choice == ToolChoice::Required && !call.tools.is_empty() && !may_force(call) {
-        texts.push("Call at least one of the tools now.".into());
+    if !may_force(call) {
+        texts.extend(call.asked_to_call());
     }
     if texts.is_empty() {
         return None;
@@ -268,7 +268,10 @@ fn tool_choice(call: &Call, shape: &Shape<'_>) -> Option<Json> {
         },
         (_, ToolChoice::Auto) => None,
         (_, ToolChoice::Required) if may_force(call) => Some(json!({"type": "any"})),
-        (_, ToolChoice::Required) => None,
+        (_, ToolChoice::Tool(_)) if may_force(call) => {
+            Some(json!({"type": "tool", "name": call.forced_tool()?}))
+        }
+        (_, ToolChoice::Required | ToolChoice::Tool(_)) => None,
         (Shape::Tool { .. }, ToolChoice::None) => None,
         (_, ToolChoice::None) => Some(json!({"type": "none"})),
     }

@@ -248,14 +248,14 @@ fn system(call: &Call, shape: &Shape<'_>) -> Vec<Json> {
             .for_each(&mut tell);
     }
     match call.tool_choice {
-        ToolChoice::Required if !call.tools.is_empty() && !may_force(call) => {
-            tell("Call at least one of the tools now.".into());
+        ToolChoice::Required | ToolChoice::Tool(_) if !may_force(call) => {
+            call.asked_to_call().into_iter().for_each(&mut tell);
         }
         // The format has no such choice, and requires the definitions of tools that were called before.
         ToolChoice::None if !named(call).is_empty() => {
             tell("Answer now without calling a tool.".into());
         }
-        ToolChoice::Auto | ToolChoice::Required | ToolChoice::None => {}
+        ToolChoice::Auto | ToolChoice::Required | ToolChoice::Tool(_) | ToolChoice::None => {}
     }
     if call.options.cache_system && !blocks.is_empty() {
         blocks.push(cache_point());
@@ -291,7 +291,10 @@ fn tool_config(call: &Call, shape: &Shape<'_>) -> Option<Json> {
     let has_tools = !call.tools.is_empty() && !without;
     let mut choice = match call.tool_choice {
         ToolChoice::Required if has_tools && may_force(call) => Some(json!({"any": {}})),
-        ToolChoice::Auto | ToolChoice::Required | ToolChoice::None => None,
+        ToolChoice::Tool(_) if has_tools && may_force(call) => call
+            .forced_tool()
+            .map(|name| json!({"tool": {"name": name}})),
+        ToolChoice::Auto | ToolChoice::Required | ToolChoice::Tool(_) | ToolChoice::None => None,
     };
     if let Shape::Tool(schema) = shape {
         let name = answer_tool(schema);

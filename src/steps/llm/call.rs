@@ -128,8 +128,34 @@ pub enum ToolChoice {
     Auto,
     /// At least one.
     Required,
+    /// The one at this index of [`Call::tools`].
+    Tool(usize),
     /// No tool, although tools are defined.
     None,
+}
+
+impl Call {
+    /// Returns the name of the tool that the model must call, if it must call a certain one.
+    pub fn forced_tool(&self) -> Option<&str> {
+        match self.tool_choice {
+            ToolChoice::Tool(idx) => self.tools.get(idx).map(|tool| tool.name.as_str()),
+            ToolChoice::Auto | ToolChoice::Required | ToolChoice::None => None,
+        }
+    }
+
+    /// Returns what a model is told that cannot be forced to call a tool; nothing if it need not call one.
+    pub fn asked_to_call(&self) -> Option<String> {
+        match self.tool_choice {
+            ToolChoice::Required if !self.tools.is_empty() => {
+                Some("Call at least one of the tools now.".to_owned())
+            }
+            ToolChoice::Tool(_) => {
+                let name = self.forced_tool()?;
+                Some(format!("Call the tool `{name}` now."))
+            }
+            ToolChoice::Auto | ToolChoice::Required | ToolChoice::None => None,
+        }
+    }
 }
 
 /// Options of the answer. All are optional; the provider's own defaults apply.

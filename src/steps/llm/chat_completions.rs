@@ -64,6 +64,10 @@ fn encode(call: &Call, dialect: &Dialect) -> Json {
         match call.tool_choice {
             ToolChoice::Auto => None,
             ToolChoice::Required => body.insert("tool_choice".into(), json!(dialect.chat.required)),
+            ToolChoice::Tool(_) => call.forced_tool().and_then(|name| {
+                let choice = json!({"type": "function", "function": {"name": name}});
+                body.insert("tool_choice".into(), choice)
+            }),
             ToolChoice::None => body.insert("tool_choice".into(), json!("none")),
         };
     }

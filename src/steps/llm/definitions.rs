@@ -65,7 +65,7 @@ pub(super) fn read(fields: Fields<'_>) -> Result<Definitions, StepError> {
         idle_limits(&unused)?;
         return Ok(Definitions::default());
     };
-    let (definitions, choice) = match value {
+    let (definitions, chosen) = match value {
         Value::Map(_) => {
             let tools = Fields::inside(":tools", value)?;
             unused.extend(limits(tools));
@@ -74,12 +74,12 @@ pub(super) fn read(fields: Fields<'_>) -> Result<Definitions, StepError> {
             mode(tools)?;
             (
                 tools.get("definitions").and_then(convert::items),
-                choice(tools)?,
+                Choice::read(tools)?,
             )
         }
         list => {
             idle_limits(&unused)?;
-            (convert::items(list), ToolChoice::Auto)
+            (convert::items(list), Choice::Plain(ToolChoice::Auto))
         }
     };
     let definitions = definitions.ok_or_else(|| {
@@ -95,6 +95,7 @@ pub(super) fn read(fields: Fields<'_>) -> Result<Definitions, StepError> {
             return Err(unfit(format!("`:tools` defines `{}` twice", tool.name)));
         }
     }
+    let choice = chosen.among(&tools)?;
     if tools.is_empty() && choice == ToolChoice::Required {
         return Err(unfit("`:tools :choice :required` needs a tool to call"));
     }
@@ -127,13 +128,46 @@ fn mode(tools: Fields<'_>) -> Result<(), StepError> {
     }
 }
 
-fn choice(tools: Fields<'_>) -> Result<ToolChoice, StepError> {
-    match tools.name("choice")?.as_deref() {
-        None | Some("auto") => Ok(ToolChoice::Auto),
-        Some("required") => Ok(ToolChoice::Required),
-        Some("none") => Ok(ToolChoice::None),
-        Some(other) => Err(unfit(format!("`:tools` has no `:choice :{other}`"))
-            .hint("there are `:auto`, `:required` and `:none`")),
+/// `:choice`, before the tools are known.
+enum Choice {
+    Plain(ToolChoice),
+    /// The name of a tool.
+    Named(String),
+}
+
+impl Choice {
+    fn read(tools: Fields<'_>) -> Result<Choice, StepError> {
+        if let Some(given @ Value::Map(_)) = tools.get("choice") {
+            let given = Fields::inside(":choice", given)?;
+            given.only(&["tool"])?;
+            if let Some(name) = given.name("tool")? {
+                return Ok(Choice::Named(name.to_string()));
+            }
+        }
+        Ok(Choice::Plain(match tools.name("choice")?.as_deref() {
+            None | Some("auto") => ToolChoice::Auto,
+            Some("required") => ToolChoice::Required,
+            Some("none") => ToolChoice::None,
+            Some(other) => {
+                return Err(unfit(format!("`:tools` has no `:choice :{other}`"))
+                    .hint("there are `:auto`, `:required`, `:none` and `{:tool \"name\"}`"));
+            }
+        }))
+    }
+
+    fn among(self, tools: &[Tool]) -> Result<ToolChoice, StepError> {
+        match self {
+            Choice::Plain(choice) => Ok(choice),
+            Choice::Named(name) => {
+                let found = tools.iter().position(|tool| tool.name == name);
+                let idx = found.ok_or_else(|| {
+                    unfit(format!(
+                        "`:choice` names the tool `{name}`, which `:tools` does not define"
+                    ))
+                })?;
+                Ok(ToolChoice::Tool(idx))
+            }
+        }
     }
 }
 

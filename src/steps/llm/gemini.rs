@@ -74,11 +74,14 @@ fn encode(call: &Call) -> Json {
     }
     let mode = match call.tool_choice {
         ToolChoice::Auto => None,
-        ToolChoice::Required => Some("ANY"),
+        ToolChoice::Required | ToolChoice::Tool(_) => Some("ANY"),
         ToolChoice::None => Some("NONE"),
     };
     if let (Some(mode), false) = (mode, call.tools.is_empty()) {
-        let config = json!({"functionCallingConfig": {"mode": mode}});
+        let mut config = json!({"functionCallingConfig": {"mode": mode}});
+        if let Some(name) = call.forced_tool() {
+            config["functionCallingConfig"]["allowedFunctionNames"] = json!([name]);
+        }
         body.insert("toolConfig".into(), config);
     }
     let config = generation_config(call);

@@ -39,6 +39,11 @@ fn of_model(flow: &Flow, settings: &Value, config: &Value) -> Vec<PlannedNeed> {
 /// Needs of an agent: its model, and the servers of its tools.
 pub(crate) fn of_agent(flow: &Flow, settings: &Value, config: &Value) -> Vec<PlannedNeed> {
     let mut needs = of_model(flow, settings, config);
+    for address in crate::agent::http_addresses(config) {
+        if let Ok(url) = Url::parse(&address.replace(['{', '}'], "_")) {
+            needs.push(of_url(&url));
+        }
+    }
     let tools = config.get("tools").filter(|it| !it.is_nil());
     if tools.is_some() {
         let adapters = flow.mcp.iter().map(|it| &**it);

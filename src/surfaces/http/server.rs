@@ -36,7 +36,7 @@ use super::resources::UPLOADS;
 use super::rights::Rights;
 use super::settings::ServerSettings;
 use super::stall::Stalling;
-use super::{Backend, events, graph, origin, pages, routes, trace};
+use super::{Backend, agents, events, graph, origin, pages, routes, trace};
 use crate::mcp::Sessions;
 use crate::metrics::Metrics;
 
@@ -314,6 +314,13 @@ async fn around(State(server): State<Shared>, mut request: Request, next: Next) 
             let mut members = problem.to_json();
             members["requestId"] = serde_json::json!(id);
             graph::add_error(&path, &problem, &mut members);
+            if let Some(envelope) = agents::envelope(&path, &problem, &id) {
+                members = envelope;
+                response.headers_mut().insert(
+                    header::CONTENT_TYPE,
+                    HeaderValue::from_static("application/json"),
+                );
+            }
             *response.body_mut() = Body::from(members.to_string());
             response.headers_mut().remove(header::CONTENT_LENGTH);
         }

@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 
 /// The lines of a text.
 #[derive(Debug, Default)]
-pub(super) struct Lines(Vec<String>);
+pub(crate) struct Lines(Vec<String>);
 
 impl Lines {
     pub fn line(&mut self, indent: usize, text: &str) {
@@ -39,18 +39,18 @@ impl Lines {
 }
 
 /// Returns a text as a literal.
-pub(super) fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     let written = codec::encode(&Value::from(text));
     written.unwrap_or_else(|_| "\"\"".to_owned())
 }
 
 /// Returns a keyword as a literal. The name consists of word characters.
-pub(super) fn keyword(name: &str) -> String {
+pub(crate) fn keyword(name: &str) -> String {
     format!(":{name}")
 }
 
 /// Returns JSON as a literal of the language. Member names become keywords if possible, else strings.
-pub(super) fn edn(value: &Json) -> String {
+pub(crate) fn edn(value: &Json) -> String {
     match value {
         Json::Null => "nil".to_owned(),
         Json::Bool(flag) => flag.to_string(),

@@ -31,6 +31,16 @@ impl Rounds<'_> {
         reply: &Value,
         calls: Vec<Call>,
     ) -> Result<Option<Ending>, StepError> {
+        self.batch_with(reply, calls, &[]).await
+    }
+
+    /// Performs the calls of a turn. `others` are further calls of the reply, which are answered elsewhere.
+    pub(super) async fn batch_with(
+        &mut self,
+        reply: &Value,
+        calls: Vec<Call>,
+        others: &[Call],
+    ) -> Result<Option<Ending>, StepError> {
         let proposed = Value::vector(calls.iter().map(Call::proposed));
         if let Some(ending) = self.hook(When::Before, proposed).await {
             return Ok(Some(ending.or_said(reply)));
@@ -53,7 +63,8 @@ impl Rounds<'_> {
             let request = self.request(approval, &pending);
             rejected.extend(self.wait(approval, &request).await?);
         }
-        self.conversation.add_reply(reply, &calls);
+        self.conversation
+            .add_reply(reply, &in_order(reply, &calls, others));
         let (answered, over) = self.perform(calls, &rejected).await;
         let stopped = answered.iter().find_map(|it| it.request.clone());
         let stopped = stopped.filter(|_| config.approval.stops_below());
@@ -161,7 +172,10 @@ impl Rounds<'_> {
                         comment: rejected.comment.clone(),
                     })
                 }
-                None => self.tally.decide(&call, self.tools, &self.config.limits),
+                None => {
+                    self.tally
+                        .decide(&call, (self.tools, &self.selection), &self.config.limits)
+                }
             };
             let refusal = match decision {
                 Decision::Perform(step) => {
@@ -241,7 +255,7 @@ impl Rounds<'_> {
     }
 
     /// Records the outcome of a call.
-    fn note(&mut self, answered: &Answered) {
+    pub(super) fn note(&mut self, answered: &Answered) {
         self.record.call(answered);
         self.extras.called(&Called {
             id: &answered.call.id,
@@ -252,4 +266,17 @@ impl Rounds<'_> {
             millis: answered.millis,
         });
     }
+}
+
+/// Returns all calls of a reply in the order in which the model made them.
+fn in_order(reply: &Value, calls: &[Call], others: &[Call]) -> Vec<Call> {
+    if others.is_empty() {
+        return calls.to_vec();
+    }
+    let made = super::super::calls::of_reply(reply);
+    let of = |call: &Call| {
+        let mut all = calls.iter().chain(others);
+        all.find(|it| it.id == call.id).cloned()
+    };
+    made.iter().filter_map(of).collect()
 }

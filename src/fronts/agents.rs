@@ -1,0 +1,49 @@
+//! The agents API: stored agents, generations, tools and traces.
+//!
+//! An agent is a record, compiled to a flow with one `:agent` step ([`compile`]). A generation is a view of a run
+//! ([`generations`]), and a trace is a view of its journal ([`traces`]). This module knows nothing of HTTP, terminals or files.
+
+pub mod agent;
+pub mod body;
+pub mod compile;
+pub mod context;
+pub mod control;
+pub mod error;
+pub mod generations;
+pub mod ids;
+pub mod messages;
+pub mod projects;
+pub mod providers;
+pub mod records;
+pub mod tools;
+pub mod traces;
+
+/// The codes of errors of this front, as in `docs/errors`.
+pub mod codes {
+    /// The body or a parameter of a request is not valid.
+    pub const INVALID: &str = "E1260";
+    /// There is no record of that id, or the caller may not know of it.
+    pub const MISSING: &str = "E1261";
+    /// The request contradicts what is stored.
+    pub const CONFLICT: &str = "E1262";
+    /// The generation does not wait for these outputs.
+    pub const NOT_WAITING: &str = "E1263";
+    /// A client tool cannot be called directly.
+    pub const NOT_CALLABLE: &str = "E1264";
+    /// A key of a tool context is not valid.
+    pub const CONTEXT_KEY: &str = "E1265";
+    /// The actor has an open session already.
+    pub const SINGLE_SESSION: &str = "E1266";
+    /// The session has expired.
+    pub const EXPIRED: &str = "E1267";
+    /// A generation of the session is not over.
+    pub const BUSY: &str = "E1268";
+    /// The feature is not built.
+    pub const NOT_BUILT: &str = "E1269";
+    /// The agent cannot run as it is stored.
+    pub const NOT_RUNNABLE: &str = "E1270";
+    /// A direct call of a tool failed.
+    pub const CALL_FAILED: &str = "E1272";
+    /// The caller may not do this.
+    pub const FORBIDDEN: &str = "E1271";
+}

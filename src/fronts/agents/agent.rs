@@ -1,0 +1,210 @@
+//! The stored agents.
+
+use flowstone_engine::Engine;
+use serde_json::{Value as Json, json};
+
+use super::body::{Body, Kind, Member, texts};
+use super::control::{Known, Named};
+use super::error::ApiError;
+use super::records::{Record, Records};
+use super::{projects, tools};
+
+/// The number of model calls of an agent that says nothing else.
+pub const MAX_STEPS: i64 = 20;
+/// The largest number of model calls that an agent may say.
+const STEPS_MAX: i64 = 100;
+
+/// Members of agents that are not built.
+const NOT_BUILT: &[&str] = &[
+    "boundary_policy",
+    "knowledge_config",
+    "output_schema",
+    "single_session_per_actor",
+];
+
+/// The body of a new agent, and of changes of one.
+pub const MEMBERS: &[Member] = &[
+    Member::optional(
+        "active_tool_ids",
+        Kind::Texts,
+        "The tools of `tool_ids` that every step offers; all if it is empty.",
+    ),
+    Member::required("ai_provider_id", Kind::Text, "The provider of the model."),
+    Member::optional("boundary_policy", Kind::Object, "Not built."),
+    Member::optional("instructions", Kind::Text, "The system prompt."),
+    Member::optional("knowledge_config", Kind::Object, "Not built."),
+    Member::optional(
+        "max_context_messages",
+        Kind::Int(1, 100_000),
+        "The number of recent messages that the model gets; all if it is left out.",
+    ),
+    Member::optional(
+        "max_steps",
+        Kind::Int(1, STEPS_MAX),
+        "The number of model calls; 20 if it is left out.",
+    ),
+    Member::optional(
+        "model",
+        Kind::Text,
+        "The model; that of the provider if it is left out.",
+    ),
+    Member::optional("name", Kind::Text, "The name."),
+    Member::optional("output_schema", Kind::Object, "Not built."),
+    Member::optional(
+        "project_id",
+        Kind::Text,
+        "The project; `default` if it is left out.",
+    ),
+    Member::optional("single_session_per_actor", Kind::Flag, "Not built."),
+    Member::optional(
+        "step_rules",
+        Kind::Objects,
+        "What differs in single steps: `{step, tool_choice?, active_tool_ids?}`.",
+    ),
+    Member::optional(
+        "stop_conditions",
+        Kind::Objects,
+        "Calls that end a generation: `{type: \"hasToolCall\", tool_name}`.",
+    ),
+    Member::optional(
+        "temperature",
+        Kind::Number(0.0, 2.0),
+        "The sampling temperature.",
+    ),
+    Member::optional(
+        "tool_choice",
+        Kind::TextOrObject,
+        "`auto`, `required`, `none`, or `{type: \"tool\", tool_name}`.",
+    ),
+    Member::optional("tool_ids", Kind::Texts, "The tools."),
+];
+
+const SHOWN: &[&str] = &[
+    "active_tool_ids",
+    "boundary_policy",
+    "instructions",
+    "knowledge_config",
+    "max_context_messages",
+    "max_steps",
+    "model",
+    "name",
+    "single_session_per_actor",
+    "step_rules",
+    "stop_conditions",
+    "temperature",
+    "tool_choice",
+    "tool_ids",
+];
+
+/// An agent with its provider and its tools.
+#[derive(Debug, Clone)]
+pub struct Agent {
+    pub record: Record,
+    pub provider: Record,
+    pub tools: Vec<Record>,
+}
+
+impl Agent {
+    /// Returns an agent with what it refers to.
+    ///
+    /// # Errors
+    /// When there is no agent of that id, or it refers to a record that is gone.
+    pub async fn find(engine: &Engine, id: &str) -> Result<Agent, ApiError> {
+        let record = Records::Agents.get(engine, id).await?;
+        Agent::of(engine, record).await
+    }
+
+    async fn of(engine: &Engine, record: Record) -> Result<Agent, ApiError> {
+        let project = record.project().to_owned();
+        let provider = record.text("ai_provider_id").unwrap_or_default();
+        let provider = Records::Providers
+            .get_in(engine, &project, provider)
+            .await?;
+        let mut tools = Vec::new();
+        for id in texts(record.get("tool_ids")) {
+            tools.push(Records::Tools.get_in(engine, &project, &id).await?);
+        }
+        Ok(Agent {
+            record,
+            provider,
+            tools,
+        })
+    }
+
+    /// Returns the tools by ids and names.
+    pub fn known(&self) -> Known {
+        let tools = self.tools.iter().map(|tool| Named {
+            id: tool.id().to_owned(),
+            names: tools::names(tool),
+        });
+        Known(tools.collect())
+    }
+
+    /// Checks what the parts of an agent say about one another.
+    fn check(&self) -> Result<(), ApiError> {
+        let mut names: Vec<String> = Vec::new();
+        for name in self.tools.iter().flat_map(tools::names) {
+            if names.contains(&name) {
+                return Err(ApiError::invalid(format!(
+                    "`tool_ids` has two tools that the model would call `{name}`"
+                )));
+            }
+            names.push(name);
+        }
+        self.known().options(&Body(self.record.members.clone()))?;
+        Ok(())
+    }
+}
+
+/// Adds an agent.
+///
+/// # Errors
+/// When the body is not valid, or refers to a record that does not exist.
+pub async fn create(engine: &Engine, body: Json) -> Result<Json, ApiError> {
+    let mut body = Body::read(body, MEMBERS)?;
+    refuse_not_built(&body)?;
+    let project = projects::of(engine, body.text("project_id")).await?;
+    body.0.insert("project_id".to_owned(), json!(project));
+    body.0.entry("max_steps").or_insert(json!(MAX_STEPS));
+    body.0.entry("tool_ids").or_insert(json!([]));
+    let draft = Record {
+        kind: Records::Agents,
+        members: body.0.clone(),
+    };
+    Agent::of(engine, draft).await?.check()?;
+    Ok(shown(&Records::Agents.create(engine, body.0).await?))
+}
+
+/// Changes an agent. Generations that have started keep the agent that they started with.
+///
+/// # Errors
+/// When the body is not valid, or there is no agent of that id.
+pub async fn update(engine: &Engine, id: &str, body: Json) -> Result<Json, ApiError> {
+    let body = Body::read_some(body, MEMBERS)?;
+    refuse_not_built(&body)?;
+    let mut record = Records::Agents.get(engine, id).await?;
+    if body
+        .text("project_id")
+        .is_some_and(|given| super::ids::key_of(given) != super::ids::key_of(record.project()))
+    {
+        return Err(ApiError::invalid(
+            "`project_id` of an agent cannot be changed",
+        ));
+    }
+    let project = record.project().to_owned();
+    record.members.extend(body.0);
+    record
+        .members
+        .insert("project_id".to_owned(), json!(project));
+    Agent::of(engine, record.clone()).await?.check()?;
+    Ok(shown(&Records::Agents.update(engine, record).await?))
+}
+
+/// Returns an agent as answers show it.
+pub fn shown(record: &Record) -> Json {
+    record.to_json(SHOWN)
+}
+
+fn refuse_not_built(body: &Body) -> Result<(), ApiError> {
+    NOT_BUILT.iter().try_for_each(|name| body.refuse(name))
+}

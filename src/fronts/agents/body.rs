@@ -1,0 +1,258 @@
+//! Bodies of requests: JSON objects with known members, each of a kind.
+//!
+//! Null is the same as absent. A number or a truth value where a text is due is taken as text, because clients on a command line
+//! cannot tell them apart.
+
+use flowstone_engine::diagnostic::nearest;
+use serde_json::{Map, Value as Json};
+
+use super::error::ApiError;
+
+/// What a member may be.
+#[derive(Debug, Clone, Copy)]
+pub enum Kind {
+    Text,
+    OneOf(&'static [&'static str]),
+    /// A whole number in a range.
+    Int(i64, i64),
+    /// A number in a range.
+    Number(f64, f64),
+    Flag,
+    Texts,
+    Object,
+    /// A list of objects.
+    Objects,
+    /// A text or an object.
+    TextOrObject,
+    Any,
+}
+
+/// A member of a body.
+#[derive(Debug, Clone, Copy)]
+pub struct Member {
+    pub name: &'static str,
+    pub kind: Kind,
+    /// What it is for, for the API's document.
+    pub doc: &'static str,
+    pub is_needed: bool,
+}
+
+impl Member {
+    pub const fn optional(name: &'static str, kind: Kind, doc: &'static str) -> Member {
+        Member {
+            name,
+            kind,
+            doc,
+            is_needed: false,
+        }
+    }
+
+    pub const fn required(name: &'static str, kind: Kind, doc: &'static str) -> Member {
+        Member {
+            is_needed: true,
+            ..Member::optional(name, kind, doc)
+        }
+    }
+}
+
+/// The members of a body.
+#[derive(Debug, Clone, Default)]
+pub struct Body(pub Map<String, Json>);
+
+impl Body {
+    /// Reads a body that needs its required members.
+    ///
+    /// # Errors
+    /// When it is not an object, a member is not known, missing, or of another kind.
+    pub fn read(json: Json, members: &[Member]) -> Result<Body, ApiError> {
+        let body = Body::read_some(json, members)?;
+        let missing = members
+            .iter()
+            .find(|member| member.is_needed && !body.0.contains_key(member.name));
+        match missing {
+            Some(member) => Err(ApiError::invalid(format!("`{}` is missing", member.name))),
+            None => Ok(body),
+        }
+    }
+
+    /// Reads a body whose members are changes.
+    ///
+    /// # Errors
+    /// As for [`Body::read`], apart from missing members.
+    pub fn read_some(json: Json, members: &[Member]) -> Result<Body, ApiError> {
+        let Json::Object(given) = json else {
+            return Err(ApiError::invalid("the body must be a JSON object"));
+        };
+        let mut body = Map::new();
+        for (name, value) in given {
+            let Some(member) = members.iter().find(|member| member.name == name) else {
+                return Err(unknown(&name, members));
+            };
+            if !value.is_null() {
+                let value = member.kind.take(&name, value)?;
+                body.insert(name, value);
+            }
+        }
+        Ok(Body(body))
+    }
+
+    pub fn get(&self, name: &str) -> Option<&Json> {
+        self.0.get(name)
+    }
+
+    pub fn text(&self, name: &str) -> Option<&str> {
+        self.get(name).and_then(Json::as_str)
+    }
+
+    pub fn texts(&self, name: &str) -> Vec<String> {
+        texts(self.get(name))
+    }
+
+    pub fn int(&self, name: &str) -> Option<i64> {
+        self.get(name).and_then(Json::as_i64)
+    }
+
+    pub fn flag(&self, name: &str) -> Option<bool> {
+        self.get(name).and_then(Json::as_bool)
+    }
+
+    pub fn items(&self, name: &str) -> &[Json] {
+        let items = self.get(name).and_then(Json::as_array);
+        items.map_or(&[], Vec::as_slice)
+    }
+
+    /// Refuses a member that is known and not built.
+    ///
+    /// # Errors
+    /// When the body has it.
+    pub fn refuse(&self, name: &str) -> Result<(), ApiError> {
+        match self.get(name) {
+            None | Some(Json::Bool(false)) => Ok(()),
+            Some(_) => Err(ApiError::not_built(format!("`{name}` is not built"))),
+        }
+    }
+}
+
+/// Returns the texts of a list; none for anything else.
+pub fn texts(list: Option<&Json>) -> Vec<String> {
+    let items = list.and_then(Json::as_array).into_iter().flatten();
+    items
+        .filter_map(|item| item.as_str().map(str::to_owned))
+        .collect()
+}
+
+fn unknown(name: &str, members: &[Member]) -> ApiError {
+    let near = nearest(name, members.iter().map(|member| member.name));
+    ApiError::invalid(match near {
+        Some(near) => format!("`{name}` is not a field of this request; did you mean `{near}`?"),
+        None => format!("`{name}` is not a field of this request"),
+    })
+}
+
+impl Kind {
+    fn take(self, name: &str, value: Json) -> Result<Json, ApiError> {
+        let value = match (self, value) {
+            (Kind::Text | Kind::OneOf(_), Json::Number(number)) => Json::String(number.to_string()),
+            (Kind::Text | Kind::OneOf(_), Json::Bool(flag)) => Json::String(flag.to_string()),
+            (_, value) => value,
+        };
+        let is_text = |items: &Vec<Json>| items.iter().all(Json::is_string);
+        let is_object = |items: &Vec<Json>| items.iter().all(Json::is_object);
+        let fits = match self {
+            Kind::Text => value.is_string(),
+            Kind::OneOf(names) => value.as_str().is_some_and(|it| names.contains(&it)),
+            Kind::Int(least, most) => value
+                .as_i64()
+                .is_some_and(|it| (least..=most).contains(&it)),
+            Kind::Number(least, most) => value
+                .as_f64()
+                .is_some_and(|it| (least..=most).contains(&it)),
+            Kind::Flag => value.is_boolean(),
+            Kind::Texts => value.as_array().is_some_and(is_text),
+            Kind::Object => value.is_object(),
+            Kind::Objects => value.as_array().is_some_and(is_object),
+            Kind::TextOrObject => value.is_string() || value.is_object(),
+            Kind::Any => true,
+        };
+        match fits {
+            true => Ok(value),
+            false => Err(ApiError::invalid(format!(
+                "`{name}` must be {}, got {}",
+                self.expected(),
+                found(&value)
+            ))),
+        }
+    }
+
+    fn expected(self) -> String {
+        match self {
+            Kind::Text => "a string".to_owned(),
+            Kind::OneOf(names) => format!("one of {}", names.join(", ")),
+            Kind::Int(least, most) => format!("a whole number from {least} to {most}"),
+            Kind::Number(least, most) => format!("a number from {least} to {most}"),
+            Kind::Flag => "true or false".to_owned(),
+            Kind::Texts => "a list of strings".to_owned(),
+            Kind::Object => "an object".to_owned(),
+            Kind::Objects => "a list of objects".to_owned(),
+            Kind::TextOrObject => "a string or an object".to_owned(),
+            Kind::Any => "any value".to_owned(),
+        }
+    }
+}
+
+fn found(value: &Json) -> String {
+    match value {
+        Json::Null => "null".to_owned(),
+        Json::Bool(_) | Json::Number(_) => format!("`{value}`"),
+        Json::String(text) if text.len() <= 80 => format!("`{text}`"),
+        Json::String(_) => "a long string".to_owned(),
+        Json::Array(_) => "a list".to_owned(),
+        Json::Object(_) => "an object".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const MEMBERS: &[Member] = &[
+        Member::required("name", Kind::Text, "The name."),
+        Member::optional("count", Kind::Int(1, 9), "How many."),
+        Member::optional("tags", Kind::Texts, "Tags."),
+    ];
+
+    #[track_caller]
+    fn check(body: Json, expected: &str) {
+        let found = match Body::read(body, MEMBERS) {
+            Ok(body) => Json::Object(body.0).to_string(),
+            Err(error) => error.to_string(),
+        };
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn scalars_are_texts_and_null_is_absent() {
+        check(json!({"name": 42, "count": null}), r#"{"name":"42"}"#);
+        check(json!({"name": true}), r#"{"name":"true"}"#);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_named() {
+        check(json!({}), "`name` is missing");
+        check(json!([]), "the body must be a JSON object");
+        check(
+            json!({"name": "a", "cuont": 1}),
+            "`cuont` is not a field of this request; did you mean `count`?",
+        );
+        check(
+            json!({"name": "a", "count": 10}),
+            "`count` must be a whole number from 1 to 9, got `10`",
+        );
+        check(
+            json!({"name": "a", "tags": "x"}),
+            "`tags` must be a list of strings, got `x`",
+        );
+    }
+}

@@ -1,0 +1,145 @@
+//! From an agent to a flow: the text of an ordinary flow definition with one `:agent` step.
+//!
+//! The text depends on the agent, its provider and its tools only, so generations of an unchanged agent share one version of the
+//! flow. What a request overrides is in the input of the run.
+
+use flowstone_engine::json::from_json;
+use flowstone_lang::value::Value;
+use serde_json::{Map, Value as Json, json};
+
+use super::agent::{Agent, MAX_STEPS};
+use super::body::Body;
+use super::error::ApiError;
+use super::providers::Place;
+use super::records::Records;
+use super::{ids, tools};
+use crate::graph::compile::text::{Lines, edn, keyword, quoted};
+
+/// How long a generation waits for the outputs of client tools.
+const CLIENT_TIMEOUT: &str = "30d";
+/// The id of the step.
+pub const STEP: &str = "generation";
+/// The key of the input with what a request overrides.
+pub const OVERRIDES: &str = "agent";
+/// The key of the input with the number of generations that may still be nested.
+pub const DEPTH: &str = "depth";
+/// The beginning of the slugs of agents' flows.
+const SLUG: &str = "agents-";
+
+/// Returns the slug of the flow of an agent, by the ids of its project and its own.
+pub fn slug(project: &str, agent: &str) -> String {
+    format!("{SLUG}{}-{}", ids::key_of(project), ids::key_of(agent))
+}
+
+/// The agent and the project of a flow that was made from an agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Origin {
+    pub project: String,
+    pub agent: String,
+}
+
+/// Returns the ids in the slug of a flow; nothing for a flow that was not made from an agent.
+pub fn origin(slug: &str) -> Option<Origin> {
+    let (project, agent) = slug.strip_prefix(SLUG)?.split_once('-')?;
+    Some(Origin {
+        project: format!("{}{project}", Records::Projects.prefix()),
+        agent: format!("{}{agent}", Records::Agents.prefix()),
+    })
+}
+
+/// Compiles an agent to the text of a flow.
+///
+/// # Errors
+/// When its loop control names a tool that it lacks.
+pub fn compile(agent: &Agent, place: &Place) -> Result<String, ApiError> {
+    let mut config = options(agent, place)?;
+    config.extend(tool_options(agent, &Map::new()));
+    let record = &agent.record;
+    let mut out = Lines::default();
+    out.line(0, &format!(";; The agent `{}` as a flow.", record.id()));
+    out.line(
+        0,
+        &format!("{{:slug {}", keyword(&slug(record.project(), record.id()))),
+    );
+    out.line(1, &format!(":api/agent {}", quoted(record.id())));
+    out.line(1, &format!(":api/project {}", quoted(record.project())));
+    out.line(1, ":flow");
+    out.line(1, &format!("'(if (= 0 (:{DEPTH} (flow/input)))"));
+    out.line(
+        5,
+        "{:content \"\" :tool-calls [] :finish-reason \"depth-limit\"}",
+    );
+    out.line(5, &format!("(flow/step :agent {}", keyword(STEP)));
+    let config = edn(&Json::Object(config));
+    out.line(7, &format!("(merge {config}"));
+    out.line(14, &format!("(:{OVERRIDES} (flow/input)))))}}"));
+    Ok(out.text())
+}
+
+/// Returns the options of the `:agent` step that do not depend on tools.
+fn options(agent: &Agent, place: &Place) -> Result<Map<String, Json>, ApiError> {
+    let record = &agent.record;
+    let mut options = agent.known().options(&Body(record.members.clone()))?;
+    let mut put = |key: &str, value: Json| {
+        options.insert(key.to_owned(), value);
+    };
+    match place {
+        Place::Connection(name) => put("connection", json!(name)),
+        Place::BuiltIn {
+            provider,
+            base_url,
+            secret,
+        } => {
+            put("provider", json!(provider));
+            if let Some(base) = base_url {
+                put("base-url", json!(base));
+            }
+            if let Some(secret) = secret {
+                put("auth", json!({"type": "bearer", "secret-ref": secret}));
+            }
+        }
+    }
+    let model = record.text("model");
+    if let Some(model) = model.or_else(|| agent.provider.text("default_model")) {
+        put("model", json!(model));
+    }
+    if let Some(instructions) = record.text("instructions") {
+        put("instructions", json!(instructions));
+    }
+    if let Some(temperature) = record.get("temperature") {
+        put("temperature", temperature.clone());
+    }
+    let steps = record.get("max_steps").and_then(Json::as_i64);
+    put("max-iterations", json!(steps.unwrap_or(MAX_STEPS)));
+    put("max-tool-calls", json!(1_000));
+    put("conclude?", json!(false));
+    put("client-timeout", json!(CLIENT_TIMEOUT));
+    Ok(options)
+}
+
+/// Returns the options with the tools of an agent. `headers` are sent to the servers of tools.
+pub fn tool_options(agent: &Agent, headers: &Map<String, Json>) -> Map<String, Json> {
+    let of = |is_it: &dyn Fn(&super::records::Record) -> bool| -> Vec<Json> {
+        let tools = agent.tools.iter().filter(|tool| is_it(tool));
+        tools.map(|tool| tools::entry(tool, headers)).collect()
+    };
+    let client = of(&tools::is_client);
+    let idle = of(&tools::is_idle);
+    let http = of(&|tool| !tools::is_client(tool) && !tools::is_idle(tool));
+    let mut options = Map::new();
+    if !client.is_empty() {
+        options.insert("client-tools".to_owned(), Json::Array(client));
+    }
+    if !http.is_empty() {
+        options.insert("http-tools".to_owned(), Json::Array(http));
+    }
+    if !idle.is_empty() {
+        options.insert("tools".to_owned(), json!({"definitions": idle}));
+    }
+    options
+}
+
+/// Returns the input of a run with these overrides.
+pub fn input(overrides: Map<String, Json>, depth: i64) -> Value {
+    from_json(&json!({OVERRIDES: overrides, DEPTH: depth}))
+}

@@ -1,0 +1,96 @@
+//! The tool context: texts that callers pass to the servers of tools, as headers.
+
+use serde_json::{Map, Value as Json};
+
+use super::codes;
+use super::error::{ApiError, Status};
+
+/// The beginning of the headers.
+const PREFIX: &str = "X-Soat-Context-";
+
+/// Checks a tool context: texts under keys that can be part of a header's name.
+///
+/// # Errors
+/// When it has another form, a key cannot be part of a header's name, or two keys give one header.
+pub fn check(context: &Map<String, Json>) -> Result<(), ApiError> {
+    let mut seen: Vec<String> = Vec::new();
+    for (key, value) in context {
+        let is_token =
+            |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+        if key.is_empty() || !key.bytes().all(is_token) {
+            return Err(bad_key(format!(
+                "the key `{key}` of `tool_context` cannot be part of a header's name"
+            )));
+        }
+        let lower = key.to_ascii_lowercase();
+        if seen.contains(&lower) {
+            return Err(bad_key(format!(
+                "the key `{key}` of `tool_context` is given twice: names of headers ignore the case"
+            )));
+        }
+        seen.push(lower);
+        let is_plain = |text: &str| text.chars().all(|char| !char.is_control());
+        if !value.as_str().is_some_and(is_plain) {
+            return Err(ApiError::invalid(format!(
+                "`tool_context.{key}` must be a string on one line"
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn bad_key(message: String) -> ApiError {
+    ApiError::new(
+        Status::BadRequest,
+        ("INVALID_TOOL_CONTEXT_KEY", codes::CONTEXT_KEY),
+        message,
+    )
+}
+
+/// Returns the headers of a context: each key with its first letter in upper case.
+pub fn headers(context: &Map<String, Json>) -> Map<String, Json> {
+    let header = |(key, value): (&String, &Json)| {
+        let mut chars = key.chars();
+        let first = chars.next().map(|first| first.to_ascii_uppercase());
+        let name: String = first.into_iter().chain(chars).collect();
+        (format!("{PREFIX}{name}"), value.clone())
+    };
+    context.iter().map(header).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn object(json: Json) -> Map<String, Json> {
+        json.as_object().cloned().unwrap_or_default()
+    }
+
+    #[test]
+    fn keys_become_headers_with_an_upper_case_letter() {
+        let found = headers(&object(json!({"userId": "u1", "tenant": "t"})));
+        assert_eq!(
+            Json::Object(found),
+            json!({"X-Soat-Context-UserId": "u1", "X-Soat-Context-Tenant": "t"})
+        );
+    }
+
+    #[test]
+    fn keys_that_are_not_headers_are_refused() {
+        for bad in [
+            json!({"a b": "x"}),
+            json!({"": "x"}),
+            json!({"a": "1", "A": "2"}),
+        ] {
+            let error = check(&object(bad)).expect_err("it is refused");
+            let ApiError::Refused(refusal) = error else {
+                panic!("{error}")
+            };
+            assert_eq!(refusal.name, "INVALID_TOOL_CONTEXT_KEY");
+        }
+        assert!(check(&object(json!({"a": "x\r\ny: z"}))).is_err());
+        assert!(check(&object(json!({"userId": "u1"}))).is_ok());
+    }
+}

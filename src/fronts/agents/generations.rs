@@ -1,0 +1,700 @@
+//! Generations: runs of agents' flows, in the words of the agents API.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use flowstone_engine::feed_event::instant;
+use flowstone_engine::ids::RunId;
+use flowstone_engine::json::{from_json, items};
+use flowstone_engine::ports::{
+    News, RunQuery, RunRow, RunStatus, RunSummary, Target, WaitFilter, WaitRow, WaitState,
+};
+use flowstone_engine::waits::Caller;
+use flowstone_engine::{Answering, Engine, EngineError, StartOptions, codec};
+use flowstone_flow::flow::name_of;
+use flowstone_lang::value::Value;
+use flowstone_model::json::to_json;
+use serde_json::{Map, Value as Json, json};
+
+use super::agent::Agent;
+use super::body::{Body, Kind, Member};
+use super::codes;
+use super::compile::{self, Origin, origin};
+use super::context;
+use super::error::{ApiError, Status as Refused};
+use super::messages::Messages;
+use super::{ids, providers};
+
+/// The depth of nested generations, unless a request says otherwise.
+const MAX_DEPTH: i64 = 10;
+/// Number of runs that are read at a time.
+const PAGE: usize = 500;
+/// The default and the maximum number of records in a list.
+pub const LIMIT: (usize, usize) = (50, 500);
+
+/// The body of a new generation.
+pub const GENERATE: &[Member] = &[
+    Member::optional("active_tool_ids", Kind::Texts, "Instead of the agent's."),
+    Member::optional("knowledge_config", Kind::Object, "Not built."),
+    Member::optional(
+        "max_call_depth",
+        Kind::Int(0, MAX_DEPTH),
+        "The depth of nested generations; 10 if it is left out.",
+    ),
+    Member::optional(
+        "messages",
+        Kind::Objects,
+        "The conversation so far: `{role, content}`.",
+    ),
+    Member::optional(
+        "project_id",
+        Kind::Text,
+        "Must be the project of the agent.",
+    ),
+    Member::optional(
+        "prompt",
+        Kind::Text,
+        "A message of the user, after `messages`.",
+    ),
+    Member::optional("step_rules", Kind::Objects, "Instead of the agent's."),
+    Member::optional("stop_conditions", Kind::Objects, "Instead of the agent's."),
+    Member::optional(
+        "stream",
+        Kind::Flag,
+        "Not built: answers with server-sent events.",
+    ),
+    Member::optional("tool_choice", Kind::TextOrObject, "Instead of the agent's."),
+    Member::optional(
+        "tool_context",
+        Kind::Object,
+        "Texts that are sent to the servers of tools as headers.",
+    ),
+];
+
+/// The body of outputs of client tools.
+pub const SUBMIT: &[Member] = &[
+    Member::optional("active_tool_ids", Kind::Texts, "For the next step."),
+    Member::optional(
+        "defaults",
+        Kind::Object,
+        "For all later steps: `{tool_choice?, active_tool_ids?}`.",
+    ),
+    Member::optional("step_rules", Kind::Objects, "For later steps."),
+    Member::optional("tool_choice", Kind::TextOrObject, "For the next step."),
+    Member::required(
+        "tool_outputs",
+        Kind::Objects,
+        "`{tool_call_id, output}` for each call.",
+    ),
+];
+
+const OUTPUT: &[Member] = &[
+    Member::optional("output", Kind::Any, "The output."),
+    Member::required("tool_call_id", Kind::Text, "The call."),
+];
+
+/// Who starts a generation or answers one.
+#[derive(Debug, Clone)]
+pub struct Who {
+    /// As runs note it.
+    pub started_by: String,
+    pub caller: Caller,
+    /// Whether the caller may replace the instructions of the agent.
+    pub is_operator: bool,
+}
+
+/// The state of a generation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    InProgress,
+    RequiresAction,
+    Completed,
+    Failed,
+}
+
+impl State {
+    pub const NAMES: &[(State, &str)] = &[
+        (State::Completed, "completed"),
+        (State::Failed, "failed"),
+        (State::InProgress, "in_progress"),
+        (State::RequiresAction, "requires_action"),
+    ];
+
+    pub fn name(self) -> &'static str {
+        let mut names = State::NAMES.iter();
+        names.find(|(it, _)| *it == self).map_or("", |it| it.1)
+    }
+
+    pub fn named(name: &str) -> Option<State> {
+        let mut names = State::NAMES.iter();
+        names.find(|(_, it)| *it == name).map(|it| it.0)
+    }
+}
+
+/// Starts a generation.
+///
+/// # Errors
+/// When the body is not valid, or the agent cannot run.
+pub async fn start(
+    engine: &Engine,
+    agent: &Agent,
+    who: &Who,
+    body: Json,
+) -> Result<RunId, ApiError> {
+    let body = Body::read(body, GENERATE)?;
+    for name in ["knowledge_config", "stream"] {
+        body.refuse(name)?;
+    }
+    let project = agent.record.project();
+    if let Some(given) = body.text("project_id")
+        && ids::key_of(given) != ids::key_of(project)
+    {
+        let message = format!(
+            "the agent `{}` is not in the project `{given}`",
+            agent.record.id()
+        );
+        return Err(ApiError::invalid(message));
+    }
+    let overrides = overrides(agent, who, &body)?;
+    let depth = body.int("max_call_depth").unwrap_or(MAX_DEPTH);
+    let place = providers::place(engine, &agent.provider);
+    let text = compile::compile(agent, &place)?;
+    let session = Rc::new(engine.session());
+    let name = format!("{}.edn", compile::slug(project, agent.record.id()));
+    let checked = engine.check_made(&session, &text, &name);
+    let mut findings = checked.findings.iter();
+    let is_error = |severity| severity == flowstone_engine::diagnostic::Severity::Error;
+    if let Some(problem) = findings.find(|it| is_error(it.severity)) {
+        return Err(not_runnable(&format!(
+            "{}: {}",
+            problem.code, problem.message
+        )));
+    }
+    let loaded = checked
+        .loaded
+        .ok_or_else(|| not_runnable("the agent made no flow"))?;
+    let options = StartOptions {
+        is_left: true,
+        started_by: Some(who.started_by.clone()),
+        ..StartOptions::with_input(compile::input(overrides, depth))
+    };
+    Ok(engine.submit(&loaded, options).await?.run)
+}
+
+fn not_runnable(message: &str) -> ApiError {
+    ApiError::new(
+        Refused::Unprocessable,
+        ("AGENT_NOT_RUNNABLE", codes::NOT_RUNNABLE),
+        message,
+    )
+}
+
+/// Returns the options of the step that a request sets.
+fn overrides(agent: &Agent, who: &Who, body: &Body) -> Result<Map<String, Json>, ApiError> {
+    let mut given = body.clone();
+    // An empty list of tools means all of them, as if there were none.
+    if body.texts("active_tool_ids").is_empty() {
+        given.0.remove("active_tool_ids");
+    }
+    let mut overrides = agent.known().options(&given)?;
+    let mut messages = Messages::read(body)?;
+    let most = agent.record.get("max_context_messages");
+    messages.cut(most.and_then(Json::as_i64));
+    if let Some(system) = messages.system {
+        if !who.is_operator {
+            let message = "a system message replaces the instructions of the agent: the token needs the scope `edit`";
+            return Err(ApiError::new(
+                Refused::Forbidden,
+                ("FORBIDDEN", codes::FORBIDDEN),
+                message,
+            ));
+        }
+        overrides.insert("instructions".to_owned(), json!(system));
+    }
+    overrides.insert("messages".to_owned(), Json::Array(messages.rest));
+    if let Some(given) = body.get("tool_context").and_then(Json::as_object) {
+        context::check(given)?;
+        let headers = context::headers(given);
+        overrides.extend(compile::tool_options(agent, &headers));
+    }
+    Ok(overrides)
+}
+
+/// Returns the run of a generation or a trace.
+///
+/// # Errors
+/// When there is none of that id.
+pub async fn find(engine: &Engine, noun: &str, id: &str) -> Result<(RunRow, Origin), ApiError> {
+    let run = RunId::from_text(ids::key_of(id));
+    let row = match engine.run(&run).await {
+        Ok(row) => row,
+        Err(EngineError::NoSuchRun { .. } | EngineError::AmbiguousRun { .. }) => {
+            return Err(ApiError::missing(noun, id));
+        }
+        Err(error) => return Err(error.into()),
+    };
+    // A run is named by its whole id here, and only runs of agents are generations.
+    match origin(&row.flow).filter(|_| row.id == run) {
+        Some(origin) => Ok((row, origin)),
+        None => Err(ApiError::missing(noun, id)),
+    }
+}
+
+/// Returns the run of a generation of an agent.
+///
+/// # Errors
+/// When the agent has none of that id.
+pub async fn find_of(engine: &Engine, agent: &str, id: &str) -> Result<RunRow, ApiError> {
+    let (row, origin) = find(engine, "generation", id).await?;
+    match ids::key_of(&origin.agent) == ids::key_of(agent) {
+        true => Ok(row),
+        false => Err(ApiError::missing("generation", id)),
+    }
+}
+
+/// Returns what changes whenever a generation may have changed.
+pub fn news(engine: &Engine, run: &RunId) -> Box<dyn News> {
+    engine.stores().feed.watch(run)
+}
+
+/// A generation as it is now.
+#[derive(Debug, Clone)]
+pub struct View {
+    pub state: State,
+    row: RunRow,
+    origin: Origin,
+    /// The calls that it waits for.
+    pending: Vec<Json>,
+    result: Json,
+}
+
+/// Returns a generation as it is now.
+///
+/// # Errors
+/// When there is none of that id.
+pub async fn view(engine: &Engine, id: &str) -> Result<View, ApiError> {
+    let (row, origin) = find(engine, "generation", id).await?;
+    let wait = match row.status {
+        RunStatus::Waiting => open_wait(engine, &row.id).await?,
+        _ => None,
+    };
+    let result = row
+        .result
+        .as_deref()
+        .filter(|_| row.status == RunStatus::Completed);
+    Ok(View {
+        state: state_of(row.status, wait.is_some()),
+        pending: wait
+            .as_ref()
+            .map(|wait| calls_of(wait).iter().map(as_json).collect())
+            .unwrap_or_default(),
+        result: result
+            .and_then(|text| codec::decode(text).ok())
+            .map_or(Json::Null, |value| as_json(&value)),
+        row,
+        origin,
+    })
+}
+
+fn state_of(status: RunStatus, waits_for_outputs: bool) -> State {
+    match status {
+        RunStatus::Waiting if waits_for_outputs => State::RequiresAction,
+        RunStatus::Queued | RunStatus::Running | RunStatus::Waiting => State::InProgress,
+        RunStatus::Completed => State::Completed,
+        RunStatus::Failed
+        | RunStatus::FailedCompensating
+        | RunStatus::TimedOut
+        | RunStatus::Cancelled
+        | RunStatus::Terminated => State::Failed,
+    }
+}
+
+async fn open_wait(engine: &Engine, run: &RunId) -> Result<Option<WaitRow>, EngineError> {
+    let filter = WaitFilter {
+        run: Some(run.clone()),
+        ..WaitFilter::default()
+    };
+    let waits = engine.list_waits(filter).await?;
+    Ok(waits.into_iter().find(is_for_outputs))
+}
+
+fn is_for_outputs(wait: &WaitRow) -> bool {
+    wait.state == WaitState::Open && !calls_of(wait).is_empty()
+}
+
+/// Returns the calls of client tools that a wait is for.
+fn calls_of(wait: &WaitRow) -> Vec<Value> {
+    let details = codec::decode(&wait.details).unwrap_or(Value::Nil);
+    let calls = details
+        .get("data")
+        .and_then(|data| data.get("client-calls"));
+    calls.and_then(items).unwrap_or_default()
+}
+
+fn call_id(call: &Value) -> String {
+    let id = call.get("tool-call-id").and_then(name_of);
+    id.map_or_else(String::new, |id| id.to_string())
+}
+
+fn as_json(value: &Value) -> Json {
+    to_json(value).unwrap_or_else(|_| codec::encode(value).map_or(Json::Null, Json::String))
+}
+
+fn call_json(call: &Json) -> Json {
+    let member = |key: &str| call.get(key).cloned().unwrap_or(Json::Null);
+    let id = member("tool-call-id");
+    json!({
+        "id": id,
+        "tool_call_id": id,
+        "tool_name": member("name"),
+        "args": member("arguments"),
+    })
+}
+
+impl View {
+    /// Tells whether the caller who waits for it has something to do.
+    pub fn is_settled(&self) -> bool {
+        self.state != State::InProgress
+    }
+
+    pub fn id(&self) -> String {
+        ids::generation(&self.row.id)
+    }
+
+    fn of_result(&self, key: &str) -> Json {
+        self.result.get(key).cloned().unwrap_or(Json::Null)
+    }
+
+    /// Returns why a completed generation ended.
+    pub fn stop_reason(&self) -> Option<&'static str> {
+        if self.state != State::Completed {
+            return None;
+        }
+        Some(match self.of_result("finish-reason").as_str() {
+            Some("max-iterations") => "max_steps",
+            Some("stop-condition") => "stop_condition",
+            Some("no-executor") => "no_executor",
+            Some("depth-limit") => "depth_limit",
+            Some(_) | None => "end_turn",
+        })
+    }
+
+    fn tool_calls(&self) -> Json {
+        if self.state == State::RequiresAction {
+            return self.pending.iter().map(call_json).collect();
+        }
+        let calls = self.result.get("tool-calls").and_then(Json::as_array);
+        calls.into_iter().flatten().map(call_json).collect()
+    }
+
+    fn required_action(&self) -> Json {
+        match self.state {
+            State::RequiresAction => json!({
+                "type": "submit_tool_outputs",
+                "generation_id": self.id(),
+                "tool_calls": self.tool_calls(),
+            }),
+            State::InProgress | State::Completed | State::Failed => Json::Null,
+        }
+    }
+
+    fn text(&self) -> Json {
+        match self.of_result("content") {
+            Json::Null if self.state != State::Completed => Json::Null,
+            Json::Null => json!(""),
+            Json::String(text) => json!(text),
+            data => json!(data.to_string()),
+        }
+    }
+
+    fn output(&self) -> Json {
+        if self.state != State::Completed {
+            return Json::Null;
+        }
+        let reason = match self.stop_reason() {
+            Some("end_turn") | None => "stop",
+            Some("depth_limit") => "depth-limit",
+            Some(_) => "tool-calls",
+        };
+        json!({
+            "model": self.of_result("model"),
+            "content": self.text(),
+            "finish_reason": reason,
+        })
+    }
+
+    fn error(&self) -> Json {
+        if self.state != State::Failed {
+            return Json::Null;
+        }
+        let error = self
+            .row
+            .error
+            .as_deref()
+            .and_then(|text| codec::decode(text).ok());
+        let (code, message) = match error.as_ref().and_then(|it| it.get("error")) {
+            Some(Value::Exception(error)) => {
+                let code = error.data.get("code").and_then(name_of);
+                let kind = error.data.get("kind").and_then(name_of);
+                let name = code_name(code.as_deref(), kind.as_deref());
+                (name, error.display_text().to_string())
+            }
+            _ => (
+                "GENERATION_ENDED".to_owned(),
+                format!("the run is {}", self.row.status.name()),
+            ),
+        };
+        json!({"code": code, "message": message})
+    }
+
+    /// Returns the generation as the answer to a request that starts or resumes it.
+    pub fn to_answer(&self) -> Json {
+        json!({
+            "id": self.id(),
+            "generation_id": self.id(),
+            "agent_id": self.origin.agent,
+            "trace_id": ids::trace(&self.row.id),
+            "status": self.state.name(),
+            "stop_reason": self.stop_reason(),
+            "output": self.output(),
+            "required_action": self.required_action(),
+            "error": self.error(),
+            "text": self.text(),
+            "tool_calls": self.tool_calls(),
+        })
+    }
+
+    /// Returns the generation as a record.
+    pub fn to_record(&self) -> Json {
+        let ended = self.row.ended_ms.map_or(Json::Null, instant);
+        let mut record = record(&Facts {
+            run: &self.row.id,
+            origin: &self.origin,
+            state: self.state,
+            started_by: &self.row.started_by,
+            created_ms: self.row.created_ms,
+            updated_ms: self.row.updated_ms,
+        });
+        record["completed_at"] = ended;
+        record["stop_reason"] = json!(self.stop_reason());
+        record["error"] = self.error();
+        record["tool_calls"] = self.tool_calls();
+        record["required_action"] = self.required_action();
+        record
+    }
+
+    /// Returns the message of a session that the generation made.
+    pub fn model(&self) -> Json {
+        self.of_result("model")
+    }
+}
+
+/// Returns the code of a failed generation: the name of its kind, or the code of the engine.
+fn code_name(code: Option<&str>, kind: Option<&str>) -> String {
+    match (code, kind) {
+        (_, Some(kind)) => kind.replace('-', "_").to_ascii_uppercase(),
+        (Some(code), None) => code.to_owned(),
+        (None, None) => "GENERATION_FAILED".to_owned(),
+    }
+}
+
+/// What lists know of a run.
+struct Facts<'a> {
+    run: &'a RunId,
+    origin: &'a Origin,
+    state: State,
+    started_by: &'a str,
+    created_ms: i64,
+    updated_ms: i64,
+}
+
+fn record(facts: &Facts<'_>) -> Json {
+    let (kind, id) = facts
+        .started_by
+        .split_once(':')
+        .unwrap_or(("local", facts.started_by));
+    json!({
+        "id": ids::generation(facts.run),
+        "project_id": facts.origin.project,
+        "agent_id": facts.origin.agent,
+        "trace_id": ids::trace(facts.run),
+        "initiator_generation_id": Json::Null,
+        "status": facts.state.name(),
+        "started_at": instant(facts.created_ms),
+        "completed_at": Json::Null,
+        "last_activity_at": instant(facts.updated_ms),
+        "stop_reason": Json::Null,
+        "started_by": {"type": kind, "id": id},
+        "created_at": instant(facts.created_ms),
+    })
+}
+
+/// Which generations a list has.
+#[derive(Debug, Clone, Default)]
+pub struct Filter {
+    pub project: Option<String>,
+    pub agent: Option<String>,
+    pub state: Option<State>,
+    pub limit: usize,
+    pub offset: usize,
+}
+
+/// A page of a list, and the number of records on all pages.
+#[derive(Debug, Clone)]
+pub struct Page<T> {
+    pub data: Vec<T>,
+    pub total: usize,
+}
+
+/// Returns generations, newest first.
+///
+/// # Errors
+/// When the store cannot be read.
+pub async fn list(engine: &Engine, filter: &Filter) -> Result<Page<Json>, ApiError> {
+    let found = runs(engine, filter).await?;
+    let mut data = Vec::new();
+    for run in &found.data {
+        data.push(view(engine, &ids::generation(&run.id)).await?.to_record());
+    }
+    Ok(Page {
+        data,
+        total: found.total,
+    })
+}
+
+/// Returns the runs of generations, newest first.
+///
+/// # Errors
+/// When the store cannot be read.
+pub async fn runs(engine: &Engine, filter: &Filter) -> Result<Page<RunSummary>, ApiError> {
+    let waits = engine.list_waits(WaitFilter::default()).await?;
+    let waiting: HashMap<&RunId, ()> = waits
+        .iter()
+        .filter(|wait| is_for_outputs(wait))
+        .map(|wait| (&wait.run, ()))
+        .collect();
+    let mut page = Page {
+        data: Vec::new(),
+        total: 0,
+    };
+    let mut query = RunQuery {
+        limit: PAGE,
+        ..RunQuery::default()
+    };
+    loop {
+        let found = engine.summaries(query.clone()).await?;
+        let is_last = found.len() < PAGE;
+        query.after = found.last().map(|run| run.id.clone());
+        for run in found {
+            let Some(origin) = origin(&run.flow) else {
+                continue;
+            };
+            let state = state_of(run.status, waiting.contains_key(&run.id));
+            if !filter.takes(&origin, state) {
+                continue;
+            }
+            let at = page.total;
+            page.total += 1;
+            if at >= filter.offset && page.data.len() < filter.limit {
+                page.data.push(run);
+            }
+        }
+        if is_last {
+            return Ok(page);
+        }
+    }
+}
+
+impl Filter {
+    fn takes(&self, origin: &Origin, state: State) -> bool {
+        let is_it = |wanted: &Option<String>, id: &str| {
+            let wanted = wanted.as_deref();
+            wanted.is_none_or(|wanted| ids::key_of(wanted) == ids::key_of(id))
+        };
+        is_it(&self.project, &origin.project)
+            && is_it(&self.agent, &origin.agent)
+            && self.state.is_none_or(|wanted| wanted == state)
+    }
+}
+
+/// Gives a generation the outputs of client tools.
+///
+/// # Errors
+/// When it does not wait for outputs, or the body does not answer each call once.
+pub async fn submit(
+    engine: &Engine,
+    agent: &Agent,
+    row: &RunRow,
+    body: Json,
+    caller: Caller,
+) -> Result<(), ApiError> {
+    let body = Body::read(body, SUBMIT)?;
+    let wait = match row.status {
+        RunStatus::Waiting => open_wait(engine, &row.id).await?,
+        _ => None,
+    };
+    let Some(wait) = wait else {
+        return Err(not_waiting(&row.id));
+    };
+    let outputs = outputs(&calls_of(&wait), body.items("tool_outputs"))?;
+    let mut payload = agent.known().submitted(&body)?;
+    payload.insert("outputs".to_owned(), Json::Array(outputs));
+    let how = Answering {
+        caller,
+        ..Answering::default()
+    };
+    let target = Target::Name(wait.id.clone());
+    let payload = from_json(&Json::Object(payload));
+    match engine.answer_waits(target, &payload, how).await {
+        Ok(_) => Ok(()),
+        // Of two submissions at the same time, one counts.
+        Err(EngineError::AlreadyDecided(_) | EngineError::NoSuchWait { .. }) => {
+            Err(not_waiting(&row.id))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn not_waiting(run: &RunId) -> ApiError {
+    ApiError::new(
+        Refused::Conflict,
+        ("CONFLICT", codes::NOT_WAITING),
+        format!(
+            "the generation `{}` does not wait for tool outputs",
+            ids::generation(run)
+        ),
+    )
+}
+
+/// Checks that outputs answer each call once, and returns them as the payload of the wait has them.
+fn outputs(calls: &[Value], given: &[Json]) -> Result<Vec<Json>, ApiError> {
+    let mut outputs: Vec<(String, Json)> = Vec::new();
+    for entry in given {
+        let entry = Body::read(entry.clone(), OUTPUT)?;
+        let id = entry.text("tool_call_id").unwrap_or_default().to_owned();
+        if !calls.iter().any(|call| call_id(call) == id) {
+            return Err(ApiError::invalid(format!(
+                "`tool_outputs` has the call `{id}`, which the generation does not wait for"
+            )));
+        }
+        if outputs.iter().any(|(known, _)| *known == id) {
+            return Err(ApiError::invalid(format!(
+                "`tool_outputs` has the call `{id}` twice"
+            )));
+        }
+        outputs.push((id, entry.get("output").cloned().unwrap_or(Json::Null)));
+    }
+    let missing = calls
+        .iter()
+        .map(call_id)
+        .find(|id| !outputs.iter().any(|(known, _)| known == id));
+    if let Some(missing) = missing {
+        return Err(ApiError::invalid(format!(
+            "`tool_outputs` lacks the call `{missing}`: each call needs an output"
+        )));
+    }
+    let outputs = outputs.into_iter();
+    Ok(outputs
+        .map(|(id, output)| json!({"tool-call-id": id, "output": output}))
+        .collect())
+}

@@ -1,0 +1,63 @@
+//! Projects of the API: names under which records are kept apart. One is called `default`, and is made at first use.
+
+use flowstone_engine::Engine;
+use serde_json::{Value as Json, json};
+
+use super::body::{Body, Kind, Member};
+use super::error::ApiError;
+use super::records::{Record, Records};
+
+/// The name of the project of requests that name none.
+const DEFAULT: &str = "default";
+
+/// The body of a new project.
+pub const CREATE: &[Member] = &[Member::required("name", Kind::Text, "The name.")];
+
+/// Adds a project.
+///
+/// # Errors
+/// When the body is not valid.
+pub async fn create(engine: &Engine, body: Json) -> Result<Record, ApiError> {
+    let body = Body::read(body, CREATE)?;
+    Records::Projects.create(engine, body.0).await
+}
+
+/// Returns the id of the project that a body names, or of the default one.
+///
+/// # Errors
+/// When there is no project of that id.
+pub async fn of(engine: &Engine, id: Option<&str>) -> Result<String, ApiError> {
+    if let Some(id) = id {
+        let project = Records::Projects.get(engine, id).await?;
+        return Ok(project.id().to_owned());
+    }
+    let all = Records::Projects.list(engine).await?;
+    let known = all.iter().find(|it| it.text("name") == Some(DEFAULT));
+    if let Some(known) = known {
+        return Ok(known.id().to_owned());
+    }
+    let members = [("name".to_owned(), json!(DEFAULT))];
+    let made = Records::Projects
+        .create(engine, members.into_iter().collect())
+        .await?;
+    Ok(made.id().to_owned())
+}
+
+/// Deletes a project that has no agents, tools or providers.
+///
+/// # Errors
+/// When there is none of that id, or it is in use.
+pub async fn delete(engine: &Engine, id: &str) -> Result<(), ApiError> {
+    let project = Records::Projects.get(engine, id).await?;
+    for kind in [Records::Agents, Records::Providers, Records::Tools] {
+        let inside = kind.list_in(engine, Some(project.id())).await?;
+        if let Some(first) = inside.first() {
+            return Err(ApiError::conflict(format!(
+                "the project has the {} `{}`: delete it first",
+                kind.noun(),
+                first.id()
+            )));
+        }
+    }
+    Records::Projects.delete(engine, id).await
+}

@@ -1,0 +1,214 @@
+//! Records of the agents API: JSON objects by key, each in a project of the API.
+
+use flowstone_engine::Engine;
+use flowstone_engine::feed_event::instant;
+use serde_json::{Map, Value as Json, json};
+
+use super::error::ApiError;
+use super::ids;
+use crate::rows::Rows;
+
+/// A kind of records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Records {
+    Agents,
+    Projects,
+    Providers,
+    Secrets,
+    Tools,
+}
+
+/// One record.
+#[derive(Debug, Clone)]
+pub struct Record {
+    pub kind: Records,
+    pub members: Map<String, Json>,
+}
+
+impl Records {
+    /// Returns the name of the table.
+    pub fn table(self) -> &'static str {
+        match self {
+            Records::Agents => "flowstone_api_agents",
+            Records::Projects => "flowstone_api_projects",
+            Records::Providers => "flowstone_api_providers",
+            Records::Secrets => "flowstone_api_secrets",
+            Records::Tools => "flowstone_api_tools",
+        }
+    }
+
+    /// Returns the prefix of ids.
+    pub fn prefix(self) -> &'static str {
+        match self {
+            Records::Agents => "agt_",
+            Records::Projects => "proj_",
+            Records::Providers => "aip_",
+            Records::Secrets => "sec_",
+            Records::Tools => "tool_",
+        }
+    }
+
+    /// Returns what an error calls a record.
+    pub fn noun(self) -> &'static str {
+        match self {
+            Records::Agents => "agent",
+            Records::Projects => "project",
+            Records::Providers => "AI provider",
+            Records::Secrets => "secret",
+            Records::Tools => "tool",
+        }
+    }
+
+    fn rows(self) -> Rows {
+        Rows(self.table())
+    }
+
+    /// Returns all records, oldest first.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn list(self, engine: &Engine) -> Result<Vec<Record>, ApiError> {
+        let rows = self.rows().list(engine).await?.into_iter();
+        let records = rows.filter_map(|row| self.record(row));
+        Ok(records.collect())
+    }
+
+    /// Returns the records of a project of the API, or of all.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn list_in(
+        self,
+        engine: &Engine,
+        project: Option<&str>,
+    ) -> Result<Vec<Record>, ApiError> {
+        let mut records = self.list(engine).await?;
+        if let Some(project) = project {
+            let project = ids::key_of(project);
+            records.retain(|record| ids::key_of(record.project()) == project);
+        }
+        Ok(records)
+    }
+
+    /// Returns a record.
+    ///
+    /// # Errors
+    /// When no record has that id.
+    pub async fn get(self, engine: &Engine, id: &str) -> Result<Record, ApiError> {
+        let row = self.rows().get(engine, ids::key_of(id)).await?;
+        row.and_then(|row| self.record(row))
+            .ok_or_else(|| ApiError::missing(self.noun(), id))
+    }
+
+    /// Returns a record of a project of the API.
+    ///
+    /// # Errors
+    /// When the project has no record with that id.
+    pub async fn get_in(
+        self,
+        engine: &Engine,
+        project: &str,
+        id: &str,
+    ) -> Result<Record, ApiError> {
+        let record = self.get(engine, id).await?;
+        match ids::key_of(record.project()) == ids::key_of(project) {
+            true => Ok(record),
+            false => Err(ApiError::missing(self.noun(), id)),
+        }
+    }
+
+    /// Adds a record with a new id.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub async fn create(
+        self,
+        engine: &Engine,
+        mut members: Map<String, Json>,
+    ) -> Result<Record, ApiError> {
+        let key = ids::key(engine);
+        let now = instant(engine.now_ms());
+        members.insert("id".to_owned(), json!(format!("{}{key}", self.prefix())));
+        members.insert("created_at".to_owned(), now.clone());
+        members.insert("updated_at".to_owned(), now);
+        self.put(engine, &key, members).await
+    }
+
+    /// Stores a changed record.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub async fn update(self, engine: &Engine, mut record: Record) -> Result<Record, ApiError> {
+        let now = instant(engine.now_ms());
+        record.members.insert("updated_at".to_owned(), now);
+        let key = ids::key_of(record.id()).to_owned();
+        self.put(engine, &key, record.members).await
+    }
+
+    async fn put(
+        self,
+        engine: &Engine,
+        key: &str,
+        members: Map<String, Json>,
+    ) -> Result<Record, ApiError> {
+        let row = Json::Object(members.clone());
+        self.rows().put(engine, key, &row).await?;
+        Ok(Record {
+            kind: self,
+            members,
+        })
+    }
+
+    /// Deletes a record.
+    ///
+    /// # Errors
+    /// When no record has that id.
+    pub async fn delete(self, engine: &Engine, id: &str) -> Result<(), ApiError> {
+        match self.rows().delete(engine, ids::key_of(id)).await? {
+            true => Ok(()),
+            false => Err(ApiError::missing(self.noun(), id)),
+        }
+    }
+
+    fn record(self, row: Json) -> Option<Record> {
+        match row {
+            Json::Object(members) => Some(Record {
+                kind: self,
+                members,
+            }),
+            _ => None,
+        }
+    }
+}
+
+impl Record {
+    pub fn id(&self) -> &str {
+        self.text("id").unwrap_or_default()
+    }
+
+    pub fn key(&self) -> &str {
+        ids::key_of(self.id())
+    }
+
+    /// Returns the id of its project of the API.
+    pub fn project(&self) -> &str {
+        self.text("project_id").unwrap_or_default()
+    }
+
+    pub fn get(&self, name: &str) -> Option<&Json> {
+        self.members.get(name).filter(|value| !value.is_null())
+    }
+
+    pub fn text(&self, name: &str) -> Option<&str> {
+        self.get(name).and_then(Json::as_str)
+    }
+
+    /// Returns the record as answers show it: with `null` for each of these members that it lacks.
+    pub fn to_json(&self, members: &[&str]) -> Json {
+        let mut shown = self.members.clone();
+        for name in members {
+            shown.entry((*name).to_owned()).or_insert(Json::Null);
+        }
+        Json::Object(shown)
+    }
+}

@@ -1,0 +1,388 @@
+//! Tools: what agents may call.
+
+use std::rc::Rc;
+
+use flowstone_engine::json::from_json;
+use flowstone_engine::observer::NoObserver;
+use flowstone_engine::outcome::RunOutcome;
+use flowstone_engine::{Engine, ExecuteOptions, StartOptions, codec};
+use flowstone_lang::value::Value;
+use flowstone_model::json::to_json;
+use serde_json::{Map, Value as Json, json};
+
+use super::body::{Body, Kind, Member};
+use super::error::{ApiError, Status};
+use super::records::{Record, Records};
+use super::{codes, projects};
+use crate::address::host_of;
+
+const METHODS: &[&str] = &["DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"];
+
+/// The body of a new tool.
+pub const CREATE: &[Member] = &[
+    Member::optional(
+        "actions",
+        Kind::Texts,
+        "For type `soat`: the actions. Not built.",
+    ),
+    Member::optional(
+        "description",
+        Kind::Text,
+        "What the model reads about the tool.",
+    ),
+    Member::optional(
+        "execute",
+        Kind::Object,
+        "For type `http`: `{url, method, headers}`. A tool without it ends a generation when it is called.",
+    ),
+    Member::optional(
+        "mcp",
+        Kind::Object,
+        "For type `mcp`: `{url, headers}`. Not built.",
+    ),
+    Member::required(
+        "name",
+        Kind::Text,
+        "The name for models: letters, digits, `_` and `-`.",
+    ),
+    Member::optional("parameters", Kind::Object, "JSON Schema of the arguments."),
+    Member::optional(
+        "preset_parameters",
+        Kind::Object,
+        "Arguments that the model neither sees nor changes.",
+    ),
+    Member::optional(
+        "project_id",
+        Kind::Text,
+        "The project; `default` if it is left out.",
+    ),
+    Member::optional(
+        "type",
+        Kind::OneOf(&["builtin", "client", "http", "mcp", "soat"]),
+        "The type; `http` if it is left out.",
+    ),
+];
+
+/// The body of changes of a tool.
+pub const UPDATE: &[Member] = &[
+    Member::optional(
+        "actions",
+        Kind::Texts,
+        "For type `soat`: the actions. Not built.",
+    ),
+    Member::optional(
+        "description",
+        Kind::Text,
+        "What the model reads about the tool.",
+    ),
+    Member::optional(
+        "execute",
+        Kind::Object,
+        "For type `http`: `{url, method, headers}`.",
+    ),
+    Member::optional(
+        "mcp",
+        Kind::Object,
+        "For type `mcp`: `{url, headers}`. Not built.",
+    ),
+    Member::optional("name", Kind::Text, "The name for models."),
+    Member::optional("parameters", Kind::Object, "JSON Schema of the arguments."),
+    Member::optional(
+        "preset_parameters",
+        Kind::Object,
+        "Arguments that the model neither sees nor changes.",
+    ),
+    Member::optional(
+        "type",
+        Kind::OneOf(&["builtin", "client", "http", "mcp", "soat"]),
+        "The type.",
+    ),
+];
+
+const EXECUTE: &[Member] = &[
+    Member::optional("headers", Kind::Object, "Headers to send."),
+    Member::optional(
+        "method",
+        Kind::Text,
+        "The method; `POST` if it is left out.",
+    ),
+    Member::required(
+        "url",
+        Kind::Text,
+        "The address. `{id}` in its path or query is the argument `id`.",
+    ),
+];
+
+/// The body of a direct call.
+pub const CALL: &[Member] = &[
+    Member::optional("action", Kind::Text, "The action, for tools with several."),
+    Member::optional("input", Kind::Object, "The arguments."),
+];
+
+const SHOWN: &[&str] = &[
+    "actions",
+    "description",
+    "execute",
+    "mcp",
+    "parameters",
+    "preset_parameters",
+];
+
+/// Adds a tool.
+///
+/// # Errors
+/// When the body is not valid.
+pub async fn create(engine: &Engine, body: Json) -> Result<Json, ApiError> {
+    let mut body = Body::read(body, CREATE)?;
+    let project = projects::of(engine, body.text("project_id")).await?;
+    body.0.insert("project_id".to_owned(), json!(project));
+    body.0.entry("type").or_insert_with(|| json!("http"));
+    check(&mut body)?;
+    Ok(shown(&Records::Tools.create(engine, body.0).await?))
+}
+
+/// Changes a tool. Generations that have started keep the tool that they started with.
+///
+/// # Errors
+/// When the body is not valid, or there is no tool of that id.
+pub async fn update(engine: &Engine, id: &str, body: Json) -> Result<Json, ApiError> {
+    let body = Body::read_some(body, UPDATE)?;
+    let mut record = Records::Tools.get(engine, id).await?;
+    let mut members = record.members.clone();
+    members.extend(body.0);
+    let mut changed = Body(members);
+    check(&mut changed)?;
+    record.members = changed.0;
+    Ok(shown(&Records::Tools.update(engine, record).await?))
+}
+
+/// Deletes a tool that no agent uses.
+///
+/// # Errors
+/// When there is none of that id, or an agent uses it.
+pub async fn delete(engine: &Engine, id: &str) -> Result<(), ApiError> {
+    let record = Records::Tools.get(engine, id).await?;
+    let agents = Records::Agents
+        .list_in(engine, Some(record.project()))
+        .await?;
+    let uses = |agent: &&Record| {
+        let ids = super::body::texts(agent.get("tool_ids"));
+        ids.iter().any(|id| super::ids::key_of(id) == record.key())
+    };
+    if let Some(agent) = agents.iter().find(uses) {
+        let message = format!("the agent `{}` uses the tool", agent.id());
+        return Err(ApiError::conflict(message));
+    }
+    Records::Tools.delete(engine, id).await
+}
+
+/// Returns a tool as answers show it.
+pub fn shown(record: &Record) -> Json {
+    record.to_json(SHOWN)
+}
+
+fn check(body: &mut Body) -> Result<(), ApiError> {
+    let name = body.text("name").unwrap_or_default();
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    if !(1..=64).contains(&name.len()) || !name.bytes().all(is_plain) {
+        return Err(ApiError::invalid(
+            "`name` must be 1 to 64 letters, digits, `_` or `-`",
+        ));
+    }
+    let kind = body.text("type").unwrap_or_default();
+    if matches!(kind, "builtin" | "soat" | "mcp") {
+        return Err(ApiError::not_built(format!("`type` `{kind}` is not built")));
+    }
+    for other in ["actions", "mcp"] {
+        if body.get(other).is_some() {
+            let message = format!("`{other}` does not belong to a tool of type `{kind}`");
+            return Err(ApiError::invalid(message));
+        }
+    }
+    if let Some(schema) = body.get("parameters") {
+        let is_schema = jsonschema::validator_for(schema);
+        is_schema.map_err(|error| {
+            ApiError::invalid(format!("`parameters` is not a JSON Schema: {error}"))
+        })?;
+    }
+    let Some(execute) = body.get("execute").cloned() else {
+        return Ok(());
+    };
+    if kind != "http" {
+        let message = format!("`execute` does not belong to a tool of type `{kind}`");
+        return Err(ApiError::invalid(message));
+    }
+    let mut execute = Body::read(execute, EXECUTE)?;
+    check_execute(&mut execute)?;
+    body.0.insert("execute".to_owned(), Json::Object(execute.0));
+    Ok(())
+}
+
+fn check_execute(execute: &mut Body) -> Result<(), ApiError> {
+    let url = execute.text("url").unwrap_or_default();
+    let host = url.split_once("://").map_or("", |(_, rest)| rest);
+    let host = host.split(['/', '?', '#']).next().unwrap_or_default();
+    if host.contains('{') {
+        return Err(ApiError::invalid(
+            "`execute.url` has a parameter in its host; parameters may be in the path and the query",
+        ));
+    }
+    if host_of(url).is_none() {
+        return Err(ApiError::invalid(
+            "`execute.url` must begin with http:// or https://, without credentials in it",
+        ));
+    }
+    let method = execute
+        .text("method")
+        .unwrap_or("POST")
+        .to_ascii_uppercase();
+    if !METHODS.contains(&method.as_str()) {
+        return Err(ApiError::invalid(format!(
+            "`execute.method` must be one of {}, got `{method}`",
+            METHODS.join(", ")
+        )));
+    }
+    execute.0.insert("method".to_owned(), json!(method));
+    let headers = execute.get("headers").and_then(Json::as_object);
+    for (name, value) in headers.into_iter().flatten() {
+        if !value.is_string() {
+            return Err(ApiError::invalid(format!(
+                "`execute.headers.{name}` must be a string"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Calls a tool without a model, in a run of its own, and returns its output.
+///
+/// # Errors
+/// When there is no tool of that id, it cannot be called directly, or the call fails.
+pub async fn call(
+    engine: &Engine,
+    id: &str,
+    body: Json,
+    started_by: String,
+) -> Result<Json, ApiError> {
+    let body = Body::read(body, CALL)?;
+    let record = Records::Tools.get(engine, id).await?;
+    if body.get("action").is_some() {
+        let message = "`action` is for tools with several actions; this one has none";
+        return Err(ApiError::invalid(message));
+    }
+    if is_client(&record) || is_idle(&record) {
+        return Err(ApiError::new(
+            Status::Unprocessable,
+            ("TOOL_CALL_NOT_SUPPORTED", codes::NOT_CALLABLE),
+            format!(
+                "the tool `{}` has no executor that a direct call could use",
+                record.id()
+            ),
+        ));
+    }
+    let entry = from_json(&entry(&record, &Map::new()));
+    let input = body.get("input").cloned().unwrap_or_else(|| json!({}));
+    let config = flowstone_steps::agent::http_call(&entry, &from_json(&input))
+        .map_err(|error| ApiError::invalid(error.message))?;
+    let config = codec::encode(&config).map_err(|error| ApiError::invalid(error.to_string()))?;
+    let text = format!("{{:slug :agents-call :flow '(flow/step :http :call {config})}}");
+    let session = Rc::new(engine.session());
+    let checked = engine.check_made(&session, &text, "agents-call.edn");
+    let loaded = checked
+        .loaded
+        .ok_or_else(|| failed("the call cannot be described as a flow", None))?;
+    let options = StartOptions {
+        started_by: Some(started_by),
+        ..StartOptions::with_input(Value::map([]))
+    };
+    let run = engine.start(&loaded, options).await?;
+    let outcome = engine
+        .execute(&run, Rc::new(NoObserver), ExecuteOptions::default())
+        .await?;
+    match outcome {
+        RunOutcome::Completed(value) => Ok(output(&value)),
+        RunOutcome::Failed(failure) => Err(failed(
+            failure.exception.display_text(),
+            to_json(&failure.exception.data).ok(),
+        )),
+        RunOutcome::Waiting { .. }
+        | RunOutcome::Cancelled { .. }
+        | RunOutcome::Stuck { .. }
+        | RunOutcome::Queued { .. }
+        | RunOutcome::Interrupted => Err(failed("the tool did not answer in time", None)),
+    }
+}
+
+/// Returns the body of an answer: its JSON, or its text under `output`.
+fn output(value: &Value) -> Json {
+    let text = value
+        .get("body")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    match serde_json::from_str(text) {
+        Ok(Json::Object(members)) => Json::Object(members),
+        Ok(other) => json!({"output": other}),
+        Err(_) => json!({"output": text}),
+    }
+}
+
+fn failed(message: impl Into<String>, data: Option<Json>) -> ApiError {
+    let error = ApiError::new(
+        Status::BadGateway,
+        ("TOOL_CALL_FAILED", codes::CALL_FAILED),
+        message,
+    );
+    let member = |key: &str| data.as_ref().and_then(|data| data.get(key)).cloned();
+    match member("status") {
+        None => error,
+        Some(status) => error.with(json!({"status": status, "body": member("body")})),
+    }
+}
+
+/// Tells whether the caller performs the calls of a tool.
+pub fn is_client(record: &Record) -> bool {
+    record.text("type") == Some("client")
+}
+
+/// Tells whether nobody performs the calls of a tool.
+pub fn is_idle(record: &Record) -> bool {
+    record.text("type") == Some("http") && record.get("execute").is_none()
+}
+
+/// Returns the names under which models see a tool.
+pub fn names(record: &Record) -> Vec<String> {
+    record.text("name").map(str::to_owned).into_iter().collect()
+}
+
+/// Returns a tool as an entry of `:client-tools`, `:http-tools` or `:definitions`. `headers` are sent after the tool's own.
+pub fn entry(record: &Record, headers: &Map<String, Json>) -> Json {
+    let mut entry = Map::new();
+    let mut put = |key: &str, value: Option<&Json>| {
+        if let Some(value) = value {
+            entry.insert(key.to_owned(), value.clone());
+        }
+    };
+    put("name", record.get("name"));
+    put("description", record.get("description"));
+    put("parameters", record.get("parameters"));
+    if is_idle(record) {
+        return Json::Object(entry);
+    }
+    put("preset", record.get("preset_parameters"));
+    if let Some(execute) = record.get("execute") {
+        put("url", execute.get("url"));
+        let method = execute.get("method").and_then(Json::as_str);
+        let method = method.unwrap_or("POST").to_ascii_lowercase();
+        put("method", Some(&json!(method)));
+        let own = execute.get("headers").and_then(Json::as_object);
+        let mut all = own.cloned().unwrap_or_default();
+        for (name, value) in headers {
+            all.retain(|known, _| !known.eq_ignore_ascii_case(name));
+            all.insert(name.clone(), value.clone());
+        }
+        if !all.is_empty() {
+            put("headers", Some(&Json::Object(all)));
+        }
+    }
+    Json::Object(entry)
+}

@@ -1,0 +1,142 @@
+//! Traces: what a generation did, read from the journal of its run.
+
+use flowstone_engine::Engine;
+use flowstone_engine::codec;
+use flowstone_engine::feed_event::instant;
+use flowstone_engine::json::items;
+use flowstone_engine::{ToolCall, Turn};
+use flowstone_lang::value::Value;
+use flowstone_model::json::to_json;
+use serde_json::{Value as Json, json};
+
+use super::compile::{Origin, STEP};
+use super::error::ApiError;
+use super::generations::{self, Filter, Page};
+use super::ids;
+
+/// The id of the step that waits for the outputs of client tools.
+const CLIENT: &str = "client";
+
+/// Returns a trace with its steps.
+///
+/// # Errors
+/// When there is none of that id.
+pub async fn show(engine: &Engine, id: &str) -> Result<Json, ApiError> {
+    let (row, origin) = generations::find(engine, "trace", id).await?;
+    let report = engine.show_run(&row.id).await?;
+    let conversations = report.conversations();
+    let own = conversations.iter().find(|it| it.path == STEP);
+    let turns = own.map_or(&[][..], |it| &it.turns);
+    let steps: Vec<Json> = turns.iter().enumerate().map(step).collect();
+    let mut trace = head(&row.id, &origin, row.created_ms);
+    trace["step_count"] = json!(steps.len());
+    trace["steps"] = Json::Array(steps);
+    Ok(trace)
+}
+
+fn head(run: &flowstone_engine::ids::RunId, origin: &Origin, created_ms: i64) -> Json {
+    json!({
+        "id": ids::trace(run),
+        "project_id": origin.project,
+        "agent_id": origin.agent,
+        "generation_id": ids::generation(run),
+        "parent_trace_id": Json::Null,
+        "root_trace_id": Json::Null,
+        "created_at": instant(created_ms),
+    })
+}
+
+fn step((idx, turn): (usize, &Turn)) -> Json {
+    let waits = turn.calls.iter().filter(|call| call.name == CLIENT);
+    let mut outputs: Vec<Value> = waits.flat_map(submitted).collect();
+    outputs.reverse();
+    let own = turn.calls.iter().filter(|call| call.name != CLIENT);
+    let calls: Vec<Json> = own.map(|call| call_json(call, &mut outputs)).collect();
+    json!({
+        "step": idx + 1,
+        "status": turn.status.name(),
+        "text": turn.text,
+        "model": turn.model,
+        "total_tokens": turn.tokens,
+        "duration_ms": turn.millis,
+        "tool_calls": calls,
+    })
+}
+
+/// Returns the outputs that a wait got.
+fn submitted(wait: &ToolCall) -> Vec<Value> {
+    let gave = wait.step.as_ref().and_then(|step| step.gave.as_deref());
+    let answer = gave.and_then(|text| codec::decode(text).ok());
+    let outputs = answer.as_ref().and_then(|it| it.get("outputs"));
+    outputs.and_then(items).unwrap_or_default()
+}
+
+fn call_json(call: &ToolCall, outputs: &mut Vec<Value>) -> Json {
+    let (status, result) = match &call.step {
+        Some(step) => (step.status.name(), step.gave.as_deref().map(data)),
+        None => match outputs.pop() {
+            Some(output) => ("done", output.get("output").map(as_json)),
+            None => ("none", None),
+        },
+    };
+    json!({
+        "tool_name": call.name,
+        "args": data(&call.arguments),
+        "status": status,
+        "result": result,
+    })
+}
+
+/// Returns EDN text as JSON; text that is not EDN as it is.
+fn data(text: &str) -> Json {
+    match codec::decode(text) {
+        Ok(value) => as_json(&value),
+        Err(_) => json!(text),
+    }
+}
+
+fn as_json(value: &Value) -> Json {
+    to_json(value).unwrap_or_else(|_| codec::encode(value).map_or(Json::Null, Json::String))
+}
+
+/// Returns traces without their steps, newest first.
+///
+/// # Errors
+/// When the store cannot be read.
+pub async fn list(engine: &Engine, filter: &Filter) -> Result<Page<Json>, ApiError> {
+    let found = generations::runs(engine, filter).await?;
+    let data = found.data.iter().filter_map(|run| {
+        let origin = super::compile::origin(&run.flow)?;
+        Some(head(&run.id, &origin, run.created_ms))
+    });
+    Ok(Page {
+        data: data.collect(),
+        total: found.total,
+    })
+}
+
+/// Returns the tree of a trace, from its root.
+///
+/// # Errors
+/// When there is none of that id.
+pub async fn tree(engine: &Engine, id: &str) -> Result<Json, ApiError> {
+    let (row, origin) = generations::find(engine, "trace", id).await?;
+    let mut root = head(&row.id, &origin, row.created_ms);
+    root["children"] = json!([]);
+    Ok(root)
+}
+
+/// Returns the generations of a trace.
+///
+/// # Errors
+/// When there is none of that id.
+pub async fn generations(engine: &Engine, id: &str) -> Result<Json, ApiError> {
+    let (row, _) = generations::find(engine, "trace", id).await?;
+    let generation = ids::generation(&row.id);
+    let view = generations::view(engine, &generation).await?;
+    Ok(json!({
+        "trace_id": ids::trace(&row.id),
+        "generation_ids": [generation],
+        "data": [view.to_record()],
+    }))
+}

@@ -1,0 +1,56 @@
+//! Who makes a request to the agents API.
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use flowstone_engine::token::{Scope, TokenKind};
+use flowstone_fronts::agents::codes;
+use flowstone_fronts::agents::error::{ApiError, Status};
+use flowstone_fronts::agents::generations::Who;
+
+use crate::http::access::Caller;
+use crate::http::problem::Problem;
+use crate::http::server::Shared;
+
+/// The caller of a request: a program or the owner, not a visitor of an app.
+#[derive(Debug, Clone)]
+pub(super) struct Client(pub Caller);
+
+impl FromRequestParts<Shared> for Client {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, server: &Shared) -> Result<Client, Problem> {
+        let caller = server.caller(parts).await?;
+        match caller.token.kind {
+            TokenKind::Owner | TokenKind::Service => Ok(Client(caller)),
+            TokenKind::User | TokenKind::Anon => Err(ApiError::new(
+                Status::Forbidden,
+                ("FORBIDDEN", codes::FORBIDDEN),
+                "this API is for the owner of the project and for programs",
+            )
+            .into()),
+        }
+    }
+}
+
+impl Client {
+    pub(super) fn need(&self, scope: Scope) -> Result<(), Problem> {
+        if self.0.is_limited() {
+            return Err(ApiError::new(
+                Status::Forbidden,
+                ("FORBIDDEN", codes::FORBIDDEN),
+                "the token is limited to some flows, and this API reaches all agents",
+            )
+            .into());
+        }
+        self.0.need(scope)
+    }
+
+    /// Returns what a generation notes of the caller.
+    pub(super) fn who(&self) -> Who {
+        Who {
+            started_by: self.0.started_by(),
+            caller: self.0.decides(),
+            is_operator: self.0.token.has(Scope::Edit),
+        }
+    }
+}

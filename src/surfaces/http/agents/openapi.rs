@@ -1,0 +1,353 @@
+//! The document of the agents API, made of its routes and the members of their bodies.
+
+use axum::Router;
+use axum::extract::State;
+use axum::routing::get;
+use flowstone_engine::token::Scope;
+use flowstone_fronts::agents::body::{Kind, Member};
+use flowstone_fronts::agents::{agent, generations, projects, providers, tools};
+use serde_json::{Map, Value as Json, json};
+
+use super::client::Client;
+use crate::http::answer::Answer;
+use crate::http::problem::Problem;
+use crate::http::server::Shared;
+
+pub(super) fn routes() -> Router<Shared> {
+    Router::new().route("/api/v1/agents/openapi.json", get(show))
+}
+
+async fn show(State(_): State<Shared>, client: Client) -> Result<Answer, Problem> {
+    client.need(Scope::Read)?;
+    Ok(Answer::ok(document()))
+}
+
+/// A route: method, path, operation, what it does, and the members of its body.
+type Row = (
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static str,
+    Option<&'static [Member]>,
+);
+
+/// The routes, sorted by path.
+const ROWS: &[Row] = &[
+    ("get", "/agents", "listAgents", "Lists agents.", None),
+    (
+        "post",
+        "/agents",
+        "createAgent",
+        "Creates an agent.",
+        Some(agent::MEMBERS),
+    ),
+    (
+        "get",
+        "/agents/generations",
+        "listAgentGenerations",
+        "Lists generations, newest first.",
+        None,
+    ),
+    (
+        "get",
+        "/agents/generations/{generation_id}",
+        "getAgentGeneration",
+        "Shows a generation.",
+        None,
+    ),
+    (
+        "delete",
+        "/agents/{agent_id}",
+        "deleteAgent",
+        "Deletes an agent.",
+        None,
+    ),
+    (
+        "get",
+        "/agents/{agent_id}",
+        "getAgent",
+        "Shows an agent.",
+        None,
+    ),
+    (
+        "put",
+        "/agents/{agent_id}",
+        "updateAgent",
+        "Changes members of an agent.",
+        Some(agent::MEMBERS),
+    ),
+    (
+        "post",
+        "/agents/{agent_id}/generate",
+        "createAgentGeneration",
+        "Runs a generation, and answers when it is over or needs outputs.",
+        Some(generations::GENERATE),
+    ),
+    (
+        "post",
+        "/agents/{agent_id}/generate/{generation_id}/tool-outputs",
+        "submitAgentToolOutputs",
+        "Gives a generation the outputs of client tools.",
+        Some(generations::SUBMIT),
+    ),
+    (
+        "get",
+        "/ai-providers",
+        "listAiProviders",
+        "Lists AI providers.",
+        None,
+    ),
+    (
+        "post",
+        "/ai-providers",
+        "createAiProvider",
+        "Creates an AI provider.",
+        Some(providers::CREATE),
+    ),
+    (
+        "delete",
+        "/ai-providers/{ai_provider_id}",
+        "deleteAiProvider",
+        "Deletes an AI provider.",
+        None,
+    ),
+    (
+        "get",
+        "/ai-providers/{ai_provider_id}",
+        "getAiProvider",
+        "Shows an AI provider.",
+        None,
+    ),
+    (
+        "patch",
+        "/ai-providers/{ai_provider_id}",
+        "updateAiProvider",
+        "Changes members of an AI provider.",
+        Some(providers::UPDATE),
+    ),
+    ("get", "/projects", "listProjects", "Lists projects.", None),
+    (
+        "post",
+        "/projects",
+        "createProject",
+        "Creates a project.",
+        Some(projects::CREATE),
+    ),
+    (
+        "delete",
+        "/projects/{project_id}",
+        "deleteProject",
+        "Deletes a project without records.",
+        None,
+    ),
+    (
+        "get",
+        "/projects/{project_id}",
+        "getProject",
+        "Shows a project.",
+        None,
+    ),
+    (
+        "get",
+        "/secrets",
+        "listSecrets",
+        "Lists secrets, without their values.",
+        None,
+    ),
+    (
+        "post",
+        "/secrets",
+        "createSecret",
+        "Keeps a secret, encrypted.",
+        Some(providers::CREATE_SECRET),
+    ),
+    (
+        "delete",
+        "/secrets/{secret_id}",
+        "deleteSecret",
+        "Deletes a secret.",
+        None,
+    ),
+    (
+        "get",
+        "/secrets/{secret_id}",
+        "getSecret",
+        "Shows a secret, without its value.",
+        None,
+    ),
+    (
+        "patch",
+        "/secrets/{secret_id}",
+        "updateSecret",
+        "Changes the name or the value of a secret.",
+        Some(providers::UPDATE_SECRET),
+    ),
+    ("get", "/tools", "listTools", "Lists tools.", None),
+    (
+        "post",
+        "/tools",
+        "createTool",
+        "Creates a tool.",
+        Some(tools::CREATE),
+    ),
+    (
+        "delete",
+        "/tools/{tool_id}",
+        "deleteTool",
+        "Deletes a tool.",
+        None,
+    ),
+    ("get", "/tools/{tool_id}", "getTool", "Shows a tool.", None),
+    (
+        "patch",
+        "/tools/{tool_id}",
+        "updateTool",
+        "Changes members of a tool.",
+        Some(tools::UPDATE),
+    ),
+    (
+        "post",
+        "/tools/{tool_id}/call",
+        "callTool",
+        "Calls a tool without a model.",
+        Some(tools::CALL),
+    ),
+    (
+        "get",
+        "/traces",
+        "listTraces",
+        "Lists traces, newest first.",
+        None,
+    ),
+    (
+        "get",
+        "/traces/{trace_id}",
+        "getTrace",
+        "Shows a trace with its steps.",
+        None,
+    ),
+    (
+        "get",
+        "/traces/{trace_id}/generations",
+        "getTraceGenerations",
+        "Lists the generations of a trace.",
+        None,
+    ),
+    (
+        "get",
+        "/traces/{trace_id}/tree",
+        "getTraceTree",
+        "Shows the tree of a trace.",
+        None,
+    ),
+];
+
+/// Returns the OpenAPI document of the agents API.
+pub(crate) fn document() -> Json {
+    let mut paths = Map::new();
+    for (method, path, id, doc, members) in ROWS {
+        let at = paths
+            .entry(format!("/api/v1{path}"))
+            .or_insert_with(|| json!({"parameters": parameters(path)}));
+        at[*method] = operation(method, id, doc, *members);
+    }
+    json!({
+        "openapi": "3.1.0",
+        "info": {"title": "Flowstone agents API", "version": "1"},
+        "security": [{"token": []}],
+        "paths": paths,
+        "components": {
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+            "schemas": {"Error": error()},
+        },
+    })
+}
+
+fn parameters(path: &str) -> Json {
+    let names = path.split('/').filter_map(|part| {
+        let name = part.strip_prefix('{')?.strip_suffix('}')?;
+        Some(json!({"name": name, "in": "path", "required": true, "schema": {"type": "string"}}))
+    });
+    names.collect()
+}
+
+fn operation(method: &str, id: &str, doc: &str, members: Option<&[Member]>) -> Json {
+    let is_new = id.starts_with("create") && id != "createAgentGeneration";
+    let (status, answer) = match method {
+        "delete" => ("204", json!({"description": "It is deleted."})),
+        _ => {
+            let content = json!({"application/json": {"schema": {}}});
+            let status = if is_new { "201" } else { "200" };
+            (
+                status,
+                json!({"description": "The answer.", "content": content}),
+            )
+        }
+    };
+    let refused = json!({
+        "description": "An error.",
+        "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
+    });
+    let mut operation = json!({
+        "operationId": id,
+        "summary": doc,
+        "responses": {status: answer, "default": refused},
+    });
+    if let Some(members) = members {
+        let is_change = method == "put" || method == "patch";
+        let schema = object(members, is_change);
+        operation["requestBody"] = json!({"content": {"application/json": {"schema": schema}}});
+    }
+    operation
+}
+
+fn object(members: &[Member], is_change: bool) -> Json {
+    let properties: Map<String, Json> = members
+        .iter()
+        .map(|member| {
+            let mut schema = schema(member.kind);
+            schema["description"] = json!(member.doc);
+            (member.name.to_owned(), schema)
+        })
+        .collect();
+    let required = members
+        .iter()
+        .filter(|member| member.is_needed && !is_change);
+    let required: Vec<&str> = required.map(|member| member.name).collect();
+    json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false})
+}
+
+fn schema(kind: Kind) -> Json {
+    match kind {
+        Kind::Text => json!({"type": "string"}),
+        Kind::OneOf(names) => json!({"type": "string", "enum": names}),
+        Kind::Int(least, most) => json!({"type": "integer", "minimum": least, "maximum": most}),
+        Kind::Number(least, most) => json!({"type": "number", "minimum": least, "maximum": most}),
+        Kind::Flag => json!({"type": "boolean"}),
+        Kind::Texts => json!({"type": "array", "items": {"type": "string"}}),
+        Kind::Object => json!({"type": "object"}),
+        Kind::Objects => json!({"type": "array", "items": {"type": "object"}}),
+        Kind::TextOrObject => json!({"type": ["string", "object"]}),
+        Kind::Any => json!({}),
+    }
+}
+
+fn error() -> Json {
+    json!({
+        "type": "object",
+        "properties": {
+            "error": {
+                "type": "object",
+                "properties": {
+                    "code": {"type": "string"},
+                    "message": {"type": "string"},
+                    "meta": {"type": "object"},
+                },
+                "required": ["code", "message"],
+            },
+            "docs": {"type": "string", "description": "The address of the page about the error."},
+            "request_id": {"type": "string"},
+        },
+        "required": ["error"],
+    })
+}
