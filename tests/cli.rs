@@ -40,6 +40,8 @@ mod http_jobs;
 #[cfg(unix)]
 mod http_limits;
 #[cfg(unix)]
+mod http_log;
+#[cfg(unix)]
 mod http_metrics;
 #[cfg(unix)]
 mod http_outside;

@@ -375,6 +375,7 @@ async fn begin(server: &Shared, caller: Caller, start: Start) -> Result<(Json, b
                 Submitted::Known(past) => {
                     let run = past.runs.first().cloned();
                     let run = run.unwrap_or_else(|| RunId::from_text(String::new()));
+                    trace::touches(&run);
                     Ok((row_json(&cx.engine.run(&run).await?), true))
                 }
             }
@@ -448,6 +449,7 @@ pub(super) async fn started_json(
     cx: &EngineContext,
     started: &StartedRun,
 ) -> Result<Json, Problem> {
+    trace::touches(&started.run);
     let row = cx.engine.run(&started.run).await?;
     let mut shown = row_json(&row);
     if let Some(members) = shown.as_object_mut() {
@@ -730,6 +732,7 @@ pub(super) async fn reached(
     if !caller.reaches_run(&row.flow, &labels, &row.started_by) {
         return Err(missing());
     }
+    trace::touches(&row.id);
     match caller.may_read(&row) {
         true => Ok(row),
         false => caller.need(Scope::Read).map(|()| row),
