@@ -51,6 +51,8 @@ mod http_pages_elsewhere;
 mod http_proxy;
 #[cfg(unix)]
 mod http_reach;
+#[cfg(unix)]
+mod http_sweep;
 mod jobs;
 mod kill;
 mod limits;

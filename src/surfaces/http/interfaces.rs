@@ -122,7 +122,7 @@ async fn serve(server: &Shared, address: Address, request: Request) -> Result<Re
     let about = About {
         class: class_of(&found.place),
         webhook: (found.kind != InterfaceKind::Http).then_some(found.slug),
-        who: Who::of(&server, caller.as_ref()),
+        who: Who::of(server, caller.as_ref()),
     };
     let read = receive::read(server, &mut parts, body, most).await;
     let arrived = match read {
