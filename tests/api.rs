@@ -63,6 +63,22 @@ impl Api {
 
     /// Serves with these variables of the environment.
     pub fn serve_as(scratch: &Scratch, options: &[&str], variables: &[(&str, String)]) -> Api {
+        Api::start(scratch, (options, variables), Stdio::inherit())
+    }
+
+    /// Serves with a log of JSON in the file `server.log` of the project.
+    pub fn serve_logged(scratch: &Scratch) -> Api {
+        let log = std::fs::File::create(scratch.path().join("server.log"));
+        let variables = [("FLOWSTONE_LOG", "info"), ("FLOWSTONE_LOG_FORMAT", "json")];
+        let variables = variables.map(|(key, value)| (key, value.to_owned()));
+        Api::start(scratch, (&[], &variables), log.expect("a file").into())
+    }
+
+    fn start(
+        scratch: &Scratch,
+        (options, variables): (&[&str], &[(&str, String)]),
+        log: Stdio,
+    ) -> Api {
         let home = scratch.path().join(".flowstone");
         // That of a server that was killed.
         let _ = std::fs::remove_file(home.join("server.json"));
@@ -72,6 +88,7 @@ impl Api {
             .envs(variables.iter().map(|(key, value)| (*key, value)))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
+            .stderr(log)
             .spawn()
             .expect("the server starts");
         let mut api = Api {

@@ -44,6 +44,8 @@ mod http_jobs;
 #[cfg(unix)]
 mod http_limits;
 #[cfg(unix)]
+mod http_log;
+#[cfg(unix)]
 mod http_metrics;
 #[cfg(unix)]
 mod http_outside;
@@ -53,6 +55,8 @@ mod http_pages_elsewhere;
 mod http_proxy;
 #[cfg(unix)]
 mod http_reach;
+#[cfg(unix)]
+mod http_sweep;
 mod jobs;
 mod kill;
 mod limits;

@@ -23,6 +23,7 @@ use super::operation::{
 use super::problem::Problem;
 use super::request::{Members, Query};
 use super::server::{EngineContext, Shared};
+use super::trace;
 use crate::json::{
     ClaimedJob, EndedJob, ExtendedLease, Job, Values, claimed_json_as, ended_job_json, job_json,
     job_json_as, progress_json, unended_job_json,
@@ -263,10 +264,11 @@ async fn reached(cx: &EngineContext, caller: &Caller, id: &str) -> Result<JobRow
         Ok(_) | Err(EngineError::Job(_)) => return Err(missing()),
         Err(error) => return Err(error.into()),
     };
-    match reaches(cx, caller, &job).await? {
-        true => Ok(job),
-        false => Err(missing()),
+    if !reaches(cx, caller, &job).await? {
+        return Err(missing());
     }
+    trace::touches(&job.run);
+    Ok(job)
 }
 
 async fn progress(

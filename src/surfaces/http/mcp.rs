@@ -22,6 +22,7 @@ use hyper::body::{Bytes, Frame};
 use serde_json::{Map, Value as Json};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
+use tracing::{Instrument as _, Span};
 
 use super::access::Caller;
 use super::answer::Answer;
@@ -379,7 +380,10 @@ async fn answered(
         id, method, params, ..
     } = asked;
     let cancelled = session.as_ref().map(|session| session.begin(&id));
-    let work = tokio::spawn(async move { mcp::answer(&rq, &method, &params).await });
+    // Lines that are logged meanwhile are lines of the request.
+    let span = Span::current();
+    let work = async move { mcp::answer(&rq, &method, &params).await };
+    let work = tokio::spawn(work.instrument(span));
     let mut pending = Pending {
         id,
         work: Work(work),

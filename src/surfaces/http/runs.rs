@@ -388,6 +388,7 @@ async fn begin(server: &Shared, caller: Caller, start: Start) -> Result<(Json, b
                 Submitted::Known(past) => {
                     let run = past.runs.first().cloned();
                     let run = run.unwrap_or_else(|| RunId::from_text(String::new()));
+                    trace::touches(&run);
                     Ok((row_json(&cx.engine.run(&run).await?), true))
                 }
             }
@@ -463,6 +464,7 @@ pub(super) async fn started_json(
     started: &StartedRun,
     undeclared: &[Diagnostic],
 ) -> Result<Json, Problem> {
+    trace::touches(&started.run);
     let row = cx.engine.run(&started.run).await?;
     let mut shown = row_json(&row);
     if let Some(members) = shown.as_object_mut() {
@@ -486,8 +488,7 @@ async fn own_json(
 
 /// Refuses a start whose id a run has that the caller does not reach, or may not read.
 fn refuse_others(cx: &EngineContext, caller: &Caller, row: &RunRow) -> Result<(), Problem> {
-    let labels = cx.catalog.labels(&cx.engine, &row.flow);
-    let is_reached = caller.reaches_run(&row.flow, &labels, &row.started_by);
+    let is_reached = is_reached(cx, caller, (&row.flow, &row.started_by));
     match is_reached && caller.may_read(row) {
         true => Ok(()),
         false => Err(Problem::new(
@@ -645,8 +646,7 @@ async fn page(
         let is_last = found.len() < query.limit;
         let last = found.last().map(|run| run.id.clone());
         for run in found {
-            let labels = cx.catalog.labels(&cx.engine, &run.flow);
-            if caller.reaches_run(&run.flow, &labels, &run.started_by) {
+            if is_reached(cx, caller, (&run.flow, &run.started_by)) {
                 page.push(run);
             }
             if page.len() == limit {
@@ -722,6 +722,12 @@ fn run_query(given: &Query, now_ms: i64) -> Result<(RunQuery, String), Problem> 
     Ok((query, filters.join("&")))
 }
 
+/// Tells whether a caller reaches runs of a flow that somebody started.
+pub(crate) fn is_reached(cx: &EngineContext, caller: &Caller, (flow, by): (&str, &str)) -> bool {
+    let labels = cx.catalog.labels(&cx.engine, flow);
+    caller.reaches_run(flow, &labels, by)
+}
+
 /// Returns a run by its whole id, if the caller may read it: with the scope `read`, or because it is their own.
 pub(super) async fn reached(
     cx: &EngineContext,
@@ -741,10 +747,10 @@ pub(super) async fn reached(
         Err(flowstone_engine::EngineError::NoSuchRun { .. }) => return Err(missing()),
         Err(error) => return Err(error.into()),
     };
-    let labels = cx.catalog.labels(&cx.engine, &row.flow);
-    if !caller.reaches_run(&row.flow, &labels, &row.started_by) {
+    if !is_reached(cx, caller, (&row.flow, &row.started_by)) {
         return Err(missing());
     }
+    trace::touches(&row.id);
     match caller.may_read(&row) {
         true => Ok(row),
         false => caller.need(Scope::Read).map(|()| row),

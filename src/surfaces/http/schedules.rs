@@ -13,6 +13,7 @@ use super::operation::{self as shape, Operation, Operations, Shape};
 use super::problem::Problem;
 use super::request::{Members, Query};
 use super::server::{EngineContext, Shared};
+use super::trace;
 use crate::json::{Run, RunState, Schedule, row_json, run_state_json, schedule_json};
 
 pub(super) fn operations() -> Operations {
@@ -83,6 +84,7 @@ async fn run(
                 return Err(no_flow(&flow));
             }
             let run = cx.engine.start_schedule(&flow, &id, true).await?;
+            trace::touches(&run);
             let row = cx.engine.run(&run).await?;
             Ok::<_, Problem>(match caller.may_read(&row) {
                 true => row_json(&row),

@@ -22,7 +22,7 @@ use hyper_util::service::TowerToHyperService;
 use tokio::sync::watch;
 use tower::ServiceExt as _;
 use tower_http::catch_panic::CatchPanicLayer;
-use tracing::{Instrument as _, Span, info_span};
+use tracing::{Instrument as _, Span, field, info_span};
 
 use super::access::{Caller, Failures, ProofClass, bearer, unauthorized};
 use super::bodies::Room;
@@ -302,7 +302,7 @@ async fn around(State(server): State<Shared>, mut request: Request, next: Next) 
     if shown != UPLOADS {
         request = request.map(|body| server.room.count(body));
     }
-    let span = info_span!("request", request = %id, %method, route = shown);
+    let span = info_span!("request", request = %id, %method, route = shown, run = field::Empty);
     let mut response = match checked {
         Ok(()) => next.run(request).instrument(span.clone()).await,
         Err(problem) => problem.into_response(),

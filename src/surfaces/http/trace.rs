@@ -3,12 +3,17 @@
 use std::time::Duration;
 
 use axum::http::HeaderMap;
+use flowstone_engine::ids::RunId;
 use flowstone_engine::interfaces::Received;
 use flowstone_engine::ports::{FinishedSpan, Random as _, SpanKind, SystemRandom, Telemetry};
 use flowstone_engine::trace::{SpanId, TraceId, TraceOrigin, TraceParent};
+use tracing::Span;
 
 /// The header that names the span of a caller.
 pub(crate) const HEADER: &str = "traceparent";
+
+/// The field of a request's log lines that names a run.
+pub(super) const RUN: &str = "run";
 
 /// Returns the trace of a caller with a token: what they start belongs to it.
 pub(super) fn of_caller(headers: &HeaderMap) -> Option<TraceOrigin> {
@@ -25,6 +30,12 @@ pub(super) fn of_receiver(received: &Received) -> Option<TraceOrigin> {
 pub(super) fn of_unknown_sender(received: &Received) -> Option<TraceOrigin> {
     let linked = TraceParent::parse(received.header(HEADER)?)?;
     Some(TraceOrigin::Link(linked))
+}
+
+/// Names in the log lines of a request a run that it starts or is about.
+pub(super) fn touches(run: &RunId) {
+    // Outside of a request, or where its span is off, there is no such field, and nothing happens.
+    Span::current().record(RUN, run.as_str());
 }
 
 /// Returns the span that a request names, once.

@@ -21,6 +21,7 @@ use super::operation::{
 use super::problem::Problem;
 use super::request::{Members, Query};
 use super::server::{EngineContext, Shared};
+use super::trace;
 use crate::json::{
     DecidedWait, Run, RunState, Signal, Wait, decided_wait_json, row_json, run_state_json,
     signal_json_as, wait_json, wait_json_as,
@@ -353,10 +354,11 @@ async fn reached(cx: &EngineContext, caller: &Caller, id: &str) -> Result<WaitRo
         Ok(_) | Err(EngineError::NoSuchWait { .. }) => return Err(missing()),
         Err(error) => return Err(error.into()),
     };
-    match reaches(cx, caller, &row).await? {
-        true => Ok(row),
-        false => Err(missing()),
+    if !reaches(cx, caller, &row).await? {
+        return Err(missing());
     }
+    trace::touches(&row.run);
+    Ok(row)
 }
 
 /// Takes a decision about a wait.

@@ -217,18 +217,21 @@ pub(super) async fn handle(rq: &Request, run: &RunId, about: &str) -> Result<Str
     made.await.map_err(|problem| refused(&problem))
 }
 
-/// Returns the run of a handle, if it was made for this caller and the run exists.
+/// Returns the run of a handle, if it was made for this caller, who reaches it, and the run exists.
 ///
 /// # Errors
 /// When the store cannot be read.
 pub(super) async fn of_handle(rq: &Request, handle: &str) -> Result<Option<RunId>, RpcError> {
-    let (token, handle) = (rq.caller.token.clone(), handle.to_owned());
+    let (caller, handle) = (rq.caller.clone(), handle.to_owned());
     let found = rq.server.ask(async move |cx: &EngineContext| {
-        let Some(run) = cx.engine.accept_run_handle(&token, &handle)? else {
+        let Some(run) = cx.engine.accept_run_handle(&caller.token, &handle)? else {
             return Ok(None);
         };
         match cx.engine.run(&run).await {
-            Ok(_) => Ok(Some(run)),
+            Ok(row) => {
+                let is_reached = runs::is_reached(cx, &caller, (&row.flow, &row.started_by));
+                Ok(is_reached.then_some(run))
+            }
             Err(EngineError::NoSuchRun { .. }) => Ok(None),
             Err(error) => Err(error),
         }

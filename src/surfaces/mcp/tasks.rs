@@ -7,7 +7,7 @@
 
 use flowstone_engine::codec::instant;
 use flowstone_engine::ids::RunId;
-use flowstone_engine::ports::{RunQuery, RunStatus, wall_clock_ms};
+use flowstone_engine::ports::{RunQuery, RunStatus, RunSummary, wall_clock_ms};
 use flowstone_engine::{EngineError, token::Scope};
 use serde_json::{Map, Value as Json, json};
 
@@ -18,6 +18,7 @@ use super::peer::{Request, refused};
 use super::protocol::{RpcError, TASKS, codes};
 use super::questions::{self, UNANSWERABLE};
 use crate::http::EngineContext;
+use crate::http::runs::is_reached;
 
 /// How soon a client should poll again.
 const POLL_MS: u64 = 1_000;
@@ -181,18 +182,25 @@ pub(super) async fn list(rq: &Request, params: &Map<String, Json>) -> Result<Jso
         limit: PAGE + 1,
         ..RunQuery::default()
     };
-    let found = rq
-        .server
-        .ask(async move |cx: &EngineContext| cx.engine.summaries(query).await)
-        .await
-        .map_err(|problem| refused(&problem))?;
+    let caller = rq.caller.clone();
+    let found = rq.server.ask(async move |cx: &EngineContext| {
+        let found = cx.engine.summaries(query).await?.into_iter();
+        // Another token with this name may reach other flows.
+        let marked = found.map(|run| (is_reached(cx, &caller, (&run.flow, &run.started_by)), run));
+        Ok::<Vec<(bool, RunSummary)>, EngineError>(marked.collect())
+    });
+    let found = found.await.map_err(|problem| refused(&problem))?;
     let mut tasks = Vec::new();
-    for run in found.iter().take(PAGE) {
+    for (_, run) in found
+        .iter()
+        .take(PAGE)
+        .filter(|(is_reached, _)| *is_reached)
+    {
         let found = glance(rq, &run.id).await?;
         tasks.push(task_json(rq, &found).await?);
     }
     let mut answer = json!({"tasks": tasks});
-    if let (true, Some(last)) = (found.len() > PAGE, found.get(PAGE - 1)) {
+    if let (true, Some((_, last))) = (found.len() > PAGE, found.get(PAGE - 1)) {
         answer["nextCursor"] = json!(last.id.as_str());
     }
     Ok(answer)

@@ -178,3 +178,23 @@ fn a_task_is_there_for_another_process_after_a_restart() {
     let hidden = other.ask("tasks/get", &json!({"taskId": id}));
     assert_eq!(hidden["error"]["code"], -32602, "{hidden}");
 }
+
+#[test]
+fn tasks_are_listed_within_the_reach_of_the_token() {
+    let scratch = project();
+    let api = Api::serve(&scratch);
+    // Both tokens have one name, so their runs have one starter.
+    let wide = token(&scratch, &["--scope", "run"]);
+    let narrow = token(&scratch, &["--scope", "run", "--flow", "eager"]);
+    for flow in ["quick", "eager"] {
+        let path = format!("/api/v1/flows/{flow}/runs");
+        let started = api.post_as(&wide, &path, &json!({"wait": "60s"}));
+        assert_eq!(started.status, 200, "{started:?}");
+    }
+    let listed = |token: &str| {
+        let client = Client::begin(&api, token, &json!({}));
+        let tasks = client.ask("tasks/list", &json!({}))["tasks"].clone();
+        tasks.as_array().expect("tasks").len()
+    };
+    assert_eq!((listed(&wide), listed(&narrow)), (2, 1));
+}

@@ -19,6 +19,7 @@ use super::visitor::Visitor;
 use crate::http::answer::Answer;
 use crate::http::problem::Problem;
 use crate::http::server::{EngineContext, Shared};
+use crate::http::trace;
 
 pub(super) fn routes() -> Router<Shared> {
     Router::new()
@@ -66,10 +67,11 @@ pub(super) async fn own(
 ) -> Result<RunRow, GraphError> {
     let row = runs::any(&cx.engine, id).await?;
     let is_reached = visitor.caller.token.reaches_flow(&row.flow, &[]);
-    match is_reached && visitor.who.has_started(&row.started_by) {
-        true => Ok(row),
-        false => Err(runs::no_run(id)),
+    if !is_reached || !visitor.who.has_started(&row.started_by) {
+        return Err(runs::no_run(id));
     }
+    trace::touches(&row.id);
+    Ok(row)
 }
 
 async fn show(

@@ -18,6 +18,7 @@ use super::visitor::Visitor;
 use crate::http::answer::Answer;
 use crate::http::problem::Problem;
 use crate::http::server::{EngineContext, Shared};
+use crate::http::trace;
 
 pub(super) fn routes() -> Router<Shared> {
     Router::new()
@@ -68,7 +69,9 @@ pub(super) async fn begin(
     who: &Who,
     body: &Json,
 ) -> Result<StartedRun, GraphError> {
-    runs::start(&cx.engine, agent, who, &Start::read(body)?).await
+    let started = runs::start(&cx.engine, agent, who, &Start::read(body)?).await?;
+    trace::touches(&started.run);
+    Ok(started)
 }
 
 /// Returns the response to a start, with further members.
@@ -89,10 +92,12 @@ pub(super) async fn reached(
     visitor: &Visitor,
     (name, id): (&str, &str),
 ) -> Result<RunRow, GraphError> {
-    match visitor.reaches(name) {
-        true => runs::find(&cx.engine, name, id).await,
-        false => Err(runs::no_run(id)),
+    if !visitor.reaches(name) {
+        return Err(runs::no_run(id));
     }
+    let row = runs::find(&cx.engine, name, id).await?;
+    trace::touches(&row.id);
+    Ok(row)
 }
 
 async fn show(

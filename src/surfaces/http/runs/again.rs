@@ -14,6 +14,7 @@ use super::super::operation::{Kind, Operation, Operations, Param, names, of};
 use super::super::problem::Problem;
 use super::super::request::Members;
 use super::super::server::{EngineContext, Shared};
+use super::super::trace;
 use super::{reached, served};
 use crate::json::{Run, row_json};
 
@@ -135,6 +136,7 @@ pub(super) async fn fork(
                 },
                 error => Problem::from(error),
             })?;
+            trace::touches(&fork);
             Ok::<_, Problem>(row_json(&cx.engine.run(&fork).await?))
         })
         .await?;
