@@ -483,7 +483,10 @@ fn commands_that_need_the_projects_own_stores_are_refused() {
     ] {
         let ran = served.there(args);
         assert_eq!(ran.code, Some(1), "{args:?} {ran:?}");
-        assert!(ran.err.contains("E1072"), "{args:?} {ran:?}");
+        let named = args
+            .iter()
+            .any(|word| ran.err.contains(&format!("`{word}")));
+        assert!(ran.err.contains("E1072") && named, "{args:?} {ran:?}");
     }
 }
 

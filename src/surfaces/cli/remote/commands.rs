@@ -92,7 +92,20 @@ pub fn perform(command: &Command, address: &str, options: &ServerOptions) -> Opt
             open(address, options, args.home.home.as_deref())
                 .and_then(|remote| search(&remote, args, &SearchTarget::ALL)),
         ),
-        _ => (false, Err(local_only("this command"))),
+        Command::Backtest(args) => (args.json, Err(local_only("`backtest`"))),
+        Command::Backup(args) => (args.json, Err(local_only("`backup`"))),
+        Command::Completions(_) => (false, Err(local_only("`completions`"))),
+        Command::Eval(_) => (false, Err(local_only("`eval`"))),
+        Command::Gc(args) => (args.json, Err(local_only("`gc`"))),
+        Command::Graph(_) => (false, Err(local_only("`graph`"))),
+        Command::Key(_) => (false, Err(local_only("`key`"))),
+        Command::Mcp(_) => (false, Err(local_only("`mcp`"))),
+        Command::Reference(_) => (false, Err(local_only("`reference`"))),
+        Command::Repl(_) => (false, Err(local_only("`repl`"))),
+        Command::Serve(_) => (false, Err(local_only("`serve`"))),
+        Command::Steps(_) => (false, Err(local_only("`steps`"))),
+        Command::Test(_) => (false, Err(local_only("`test`"))),
+        Command::Tree(_) => (false, Err(local_only("`tree`"))),
     };
     Some(done.unwrap_or_else(|report| failed(&report, as_json)))
 }
@@ -145,6 +158,9 @@ fn of_resources(
             open(address, options, args.output.home.home.as_deref())
                 .and_then(|remote| of_run(&remote, args)),
         ),
+        ResourcesCommand::Workflow(ResourcesWorkflow {
+            command: WorkflowCommand::Step(_),
+        }) => (false, Err(local_only("`resources workflow step`"))),
         ResourcesCommand::Url(args) => (
             args.output.json,
             open(address, options, args.output.home.home.as_deref())
@@ -170,7 +186,8 @@ fn of_resources(
             open(address, options, args.one.output.home.home.as_deref())
                 .and_then(|remote| resources::delete(&remote, args)),
         ),
-        _ => (false, Err(local_only("this command of `resources`"))),
+        ResourcesCommand::SearchIndex(_) => (false, Err(local_only("`resources search-index`"))),
+        ResourcesCommand::Table(_) => (false, Err(local_only("`resources table`"))),
     }
 }
 
@@ -221,7 +238,10 @@ fn of_flows(
         FlowsCommand::Show(args) => &args.home,
         FlowsCommand::Versions(args) => &args.home,
         FlowsCommand::Trust(_) | FlowsCommand::Trusted(_) | FlowsCommand::Untrust(_) => {
-            return (as_json(command), Err(local_only("trusting flows")));
+            return (
+                as_json(command),
+                Err(local_only("`flows trust`, `trusted` and `untrust`")),
+            );
         }
     };
     let remote = open(address, options, home.home.as_deref());

@@ -34,7 +34,7 @@ pub(super) fn perform(remote: &Remote, command: &FlowsCommand) -> Result<Exit, R
             served::tell_versions(versions, args.json);
         }
         FlowsCommand::Trust(_) | FlowsCommand::Trusted(_) | FlowsCommand::Untrust(_) => {
-            return Err(local_only("trusting flows"));
+            return Err(local_only("`flows trust`, `trusted` and `untrust`"));
         }
     }
     Ok(Exit::Completed)

@@ -18,6 +18,7 @@ use crate::cli::interrupt::Interrupt;
 use crate::cli::output;
 use crate::cli::report::Report;
 use crate::cli::rows::{list as listed, text};
+use crate::cli::runs::url::RunsUrl;
 use crate::cli::runs::{RunTable, diff as differences, events as entries, show as one};
 
 /// Performs a command about runs; tells whether it prints JSON.
@@ -26,79 +27,55 @@ pub(super) fn perform(
     address: &str,
     options: &ServerOptions,
 ) -> (bool, Result<Exit, Report>) {
-    let remote = |home: Option<&Path>| commands::open(address, options, home);
-    match command {
-        RunsCommand::Cancel(args) => {
-            let remote = remote(args.home.home.as_deref());
-            (args.json, remote.and_then(|remote| cancel(&remote, args)))
-        }
-        RunsCommand::Diff(args) => {
-            let remote = remote(args.home.home.as_deref());
-            (args.json, remote.and_then(|remote| diff(&remote, args)))
-        }
-        RunsCommand::Events(args) => {
-            let remote = remote(args.home.home.as_deref());
-            (args.json, remote.and_then(|remote| events(&remote, args)))
-        }
-        RunsCommand::Export(args) => {
-            let remote = remote(args.home.home.as_deref());
-            (
-                args.json,
-                remote.and_then(|remote| records::export(&remote, args)),
-            )
-        }
-        RunsCommand::Feed(args) => {
-            let remote = remote(args.home.home.as_deref());
-            (
-                args.json,
-                remote.and_then(|remote| records::feed(&remote, args)),
-            )
-        }
-        RunsCommand::List(args) => {
-            let remote = remote(args.home.home.as_deref());
-            (args.json, remote.and_then(|remote| list(&remote, args)))
-        }
-        RunsCommand::Show(args) => {
-            let remote = remote(args.home.home.as_deref());
-            (args.json, remote.and_then(|remote| show(&remote, args)))
-        }
-        RunsCommand::Spans(args) => {
-            let remote = remote(args.home.home.as_deref());
-            (
-                args.json,
-                remote.and_then(|remote| records::spans(&remote, args)),
-            )
-        }
-        RunsCommand::Watch(args) => {
-            let remote = remote(args.home.home.as_deref());
-            (false, remote.and_then(|remote| watch::watch(&remote, args)))
-        }
-        RunsCommand::Url(args) => {
-            let remote = remote(args.home.home.as_deref());
-            let made = remote.and_then(|remote| {
-                remote.post(&["runs", &args.id, "url"], &json!({"ttl": args.ttl}))
-            });
-            (args.json, made.map(|made| commands::link(made, args.json)))
-        }
-        RunsCommand::Fork(args) => {
-            let remote = remote(args.home.home.as_deref());
-            (
-                args.show.json,
-                remote.and_then(|remote| super::run::fork(&remote, args)),
-            )
-        }
-        RunsCommand::Resume(args) => {
-            let remote = remote(args.home.home.as_deref());
-            (
-                args.show.json,
-                remote.and_then(|remote| super::run::resume(&remote, args)),
-            )
-        }
-        RunsCommand::Gc(args) => (args.json, Err(local_only("`runs gc`"))),
-        RunsCommand::Import(args) => (args.json, Err(local_only("`runs import`"))),
-        RunsCommand::Replay(args) => (args.json, Err(local_only("`runs replay`"))),
-        RunsCommand::Verify(args) => (args.json, Err(local_only("`runs verify`"))),
-    }
+    let (home, as_json) = place(command);
+    let remote = || commands::open(address, options, home);
+    let done = match command {
+        RunsCommand::Cancel(args) => remote().and_then(|remote| cancel(&remote, args)),
+        RunsCommand::Diff(args) => remote().and_then(|remote| diff(&remote, args)),
+        RunsCommand::Events(args) => remote().and_then(|remote| events(&remote, args)),
+        RunsCommand::Export(args) => remote().and_then(|remote| records::export(&remote, args)),
+        RunsCommand::Feed(args) => remote().and_then(|remote| records::feed(&remote, args)),
+        RunsCommand::Fork(args) => remote().and_then(|remote| super::run::fork(&remote, args)),
+        RunsCommand::List(args) => remote().and_then(|remote| list(&remote, args)),
+        RunsCommand::Resume(args) => remote().and_then(|remote| super::run::resume(&remote, args)),
+        RunsCommand::Show(args) => remote().and_then(|remote| show(&remote, args)),
+        RunsCommand::Spans(args) => remote().and_then(|remote| records::spans(&remote, args)),
+        RunsCommand::Url(args) => remote().and_then(|remote| url(&remote, args)),
+        RunsCommand::Watch(args) => remote().and_then(|remote| watch::watch(&remote, args)),
+        RunsCommand::Gc(_) => Err(local_only("`runs gc`")),
+        RunsCommand::Import(_) => Err(local_only("`runs import`")),
+        RunsCommand::Replay(_) => Err(local_only("`runs replay`")),
+        RunsCommand::Verify(_) => Err(local_only("`runs verify`")),
+    };
+    (as_json, done)
+}
+
+/// Returns the home folder of a command, and whether it prints JSON.
+fn place(command: &RunsCommand) -> (Option<&Path>, bool) {
+    let (home, as_json) = match command {
+        RunsCommand::Cancel(args) => (&args.home, args.json),
+        RunsCommand::Diff(args) => (&args.home, args.json),
+        RunsCommand::Events(args) => (&args.home, args.json),
+        RunsCommand::Export(args) => (&args.home, args.json),
+        RunsCommand::Feed(args) => (&args.home, args.json),
+        RunsCommand::Fork(args) => (&args.home, args.show.json),
+        RunsCommand::Gc(args) => (&args.home, args.json),
+        RunsCommand::Import(args) => (&args.home, args.json),
+        RunsCommand::List(args) => (&args.home, args.json),
+        RunsCommand::Replay(args) => (&args.home, args.json),
+        RunsCommand::Resume(args) => (&args.home, args.show.json),
+        RunsCommand::Show(args) => (&args.home, args.json),
+        RunsCommand::Spans(args) => (&args.home, args.json),
+        RunsCommand::Url(args) => (&args.home, args.json),
+        RunsCommand::Verify(args) => (&args.home, args.json),
+        RunsCommand::Watch(args) => (&args.home, false),
+    };
+    (home.home.as_deref(), as_json)
+}
+
+fn url(remote: &Remote, args: &RunsUrl) -> Result<Exit, Report> {
+    let made = remote.post(&["runs", &args.id, "url"], &json!({"ttl": args.ttl}))?;
+    Ok(commands::link(made, args.json))
 }
 
 fn cancel(remote: &Remote, args: &RunsCancel) -> Result<Exit, Report> {
