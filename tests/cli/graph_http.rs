@@ -74,6 +74,9 @@ fn validate_stores_nothing_and_is_always_200() {
     assert_eq!((valid.status, valid.json()), (200, json!({"valid": true})));
     let wrapped = graphs.post("/agents/any/validate", &json!({"graph_spec": spec}));
     assert_eq!(wrapped.json(), json!({"valid": true}));
+    let nothing = graphs.post("/agents/any/validate", &json!({"graph_spec": null}));
+    let issue = json!({"path": [], "message": "expected an object, got null"});
+    assert_eq!(nothing.json(), json!({"valid": false, "issues": [issue]}));
     let mut wrong = spec.clone();
     wrong["edges"] = json!([{"from": "work", "to": "gone"}]);
     let invalid = graphs.post("/agents/any/validate", &wrong);

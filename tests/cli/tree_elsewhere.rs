@@ -26,7 +26,7 @@ fn parts() -> Server {
 fn project(reference: &str, settings: &str) -> Scratch {
     let scratch = Scratch::new();
     scratch.write("flowstone.edn", settings);
-    scratch.write("tree.yaml", &SEQUENCE.replace("REF", reference));
+    scratch.write("tree.yaml", SEQUENCE.replace("REF", reference));
     scratch
 }
 
@@ -108,7 +108,7 @@ fn parts_in_other_folders_need_a_row_of_the_project() {
     let other = Scratch::new();
     other.write("shared/part.yaml", PART);
     other.write("shared/deeper/act.json", ACT);
-    other.write("secret.yaml", &SEQUENCE.replace("REF", "x"));
+    other.write("secret.yaml", SEQUENCE.replace("REF", "x"));
     let root = std::fs::canonicalize(other.path()).expect("it is there");
     let path = root.join("shared/part.yaml").display().to_string();
     let text = refused(&project(&path, "{}"));

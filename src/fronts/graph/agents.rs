@@ -307,8 +307,8 @@ pub async fn check(engine: &Engine, name: &str, body: Option<Json>) -> Result<Re
     let fallback = stored.as_ref().map(Agent::fallback).unwrap_or_default();
     let spec = match body {
         Some(mut body) => match body.get_mut("graph_spec") {
-            Some(spec) if body_is_wrapped(spec) => spec.take(),
-            _ => body,
+            Some(spec) => spec.take(),
+            None => body,
         },
         None => stored?.spec_json().clone(),
     };
@@ -319,10 +319,6 @@ pub async fn check(engine: &Engine, name: &str, body: Option<Json>) -> Result<Re
             .extend(warnings(engine, &spec, fallback).await?);
     }
     Ok(report)
-}
-
-fn body_is_wrapped(spec: &Json) -> bool {
-    !spec.is_null()
 }
 
 /// Returns the tools and models that the project lacks for a spec.

@@ -120,6 +120,11 @@ impl<'a> Parts<'a> {
     }
 
     fn check_edges(&self, report: &mut Report) {
+        let has = |key: &str, is: fn(&Json) -> bool| self.spec.get(key).is_some_and(is);
+        if !has("nodes", Json::is_object) || !has("edges", Json::is_array) {
+            // Everything else would follow from that.
+            return;
+        }
         let issues = &mut report.issues;
         if let Some(entry) = self.entry.filter(|entry| self.node(entry).is_none()) {
             let message = format!("there is no node `{entry}`");

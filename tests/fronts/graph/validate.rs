@@ -149,6 +149,20 @@ fn an_unknown_version_node_type_or_member_is_refused() {
 }
 
 #[test]
+fn malformed_nodes_or_edges_have_no_further_issues_of_edges() {
+    check(
+        "/nodes",
+        json!([]),
+        &["nodes: expected an object, got a list of 0"],
+    );
+    check(
+        "/edges",
+        json!({}),
+        &["edges: expected a list, got an object"],
+    );
+}
+
+#[test]
 fn limits_have_caps() {
     for (limit, low, high) in [
         ("max_steps", 1, 200),
