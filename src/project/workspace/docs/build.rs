@@ -9,7 +9,7 @@ fn main() -> io::Result<()> {
         .join("../../docs");
     let mut text =
         String::from("/// The pages, by name.\npub(super) const PAGES: &[(&str, &str)] = &[\n");
-    for folder in ["errors", "guide", "reference"] {
+    for folder in ["errors", "guide", "guide/how-to", "reference"] {
         let folder_path = docs.join(folder);
         println!("cargo::rerun-if-changed={}", folder_path.display());
         let mut pages: Vec<PathBuf> = fs::read_dir(&folder_path)?
