@@ -57,6 +57,7 @@ use flowstone_project::connections::{ConnectionReport, ConnectionTest};
 use flowstone_project::search::Embedder;
 
 use engines::{Engines, StartError};
+pub(crate) use agents::document as agents_document;
 pub use openapi::document;
 use operation::Operations;
 use server::Server;
