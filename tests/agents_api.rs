@@ -100,7 +100,8 @@ impl Agents {
     /// Creates an agent that follows a script with tools, with further members.
     #[track_caller]
     pub fn agent(&self, script: &str, tools: &[&str], more: Value) -> String {
-        let mut body = json!({"ai_provider_id": self.provider, "instructions": script, "tool_ids": tools});
+        let mut body =
+            json!({"ai_provider_id": self.provider, "instructions": script, "tool_ids": tools});
         if let (Value::Object(body), Value::Object(more)) = (&mut body, more) {
             body.extend(more);
         }
@@ -124,7 +125,9 @@ impl Agents {
     /// Returns the bodies that the model got.
     pub fn turns(&self) -> Vec<Value> {
         let requests = self.outside.requests();
-        let turns = requests.iter().filter(|it| it.path == "/v1/chat/completions");
+        let turns = requests
+            .iter()
+            .filter(|it| it.path == "/v1/chat/completions");
         turns
             .map(|it| serde_json::from_str(&it.body).expect("a JSON body"))
             .collect()
@@ -173,10 +176,19 @@ fn answer(request: &Request) -> Answer {
 fn reply(body: &Value) -> Value {
     let messages = body["messages"].as_array().expect("messages");
     let system = messages.iter().find(|it| it["role"] == "system");
-    let script = system.and_then(|it| it["content"].as_str()).unwrap_or("say hello");
-    let turn = messages.iter().filter(|it| it["role"] == "assistant").count();
+    let script = system
+        .and_then(|it| it["content"].as_str())
+        .unwrap_or("say hello");
+    let turn = messages
+        .iter()
+        .filter(|it| it["role"] == "assistant")
+        .count();
     let lines: Vec<&str> = script.lines().collect();
-    let line = lines.get(turn).or(lines.last()).copied().unwrap_or_default();
+    let line = lines
+        .get(turn)
+        .or(lines.last())
+        .copied()
+        .unwrap_or_default();
     if let Some(text) = line.strip_prefix("say ") {
         return json!({"content": text});
     }

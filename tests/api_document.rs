@@ -167,14 +167,29 @@ fn agents_document() -> Value {
 }
 
 /// Nouns whose errors have the envelope of the agents API, although it has no routes for them.
-const WITHOUT_ROUTES: &[&str] = &["chats", "conversations", "files", "formations", "orchestrations", "users", "webhooks"];
+const WITHOUT_ROUTES: &[&str] = &[
+    "chats",
+    "conversations",
+    "files",
+    "formations",
+    "orchestrations",
+    "users",
+    "webhooks",
+];
 
 /// Tells whether an address belongs to the agents API.
 fn is_of_agents(path: &str) -> bool {
-    let noun = path.trim_start_matches(API).split('/').next().unwrap_or_default();
+    let noun = path
+        .trim_start_matches(API)
+        .split('/')
+        .next()
+        .unwrap_or_default();
     let document = agents_document();
     let paths = document["paths"].as_object().expect("paths");
-    WITHOUT_ROUTES.contains(&noun) || paths.keys().any(|known| known.split('/').nth(3) == Some(noun))
+    WITHOUT_ROUTES.contains(&noun)
+        || paths
+            .keys()
+            .any(|known| known.split('/').nth(3) == Some(noun))
 }
 
 /// Checks an answer of the agents API: its status, and the envelope of errors.
@@ -182,7 +197,10 @@ fn is_of_agents(path: &str) -> bool {
 fn check_agents((method, path): (&str, &str), reply: &Reply) {
     if reply.status >= 400 {
         let error = reply.json()["error"].clone();
-        assert!(error["code"].is_string() && error["message"].is_string(), "{method} {path}: {reply:?}");
+        assert!(
+            error["code"].is_string() && error["message"].is_string(),
+            "{method} {path}: {reply:?}"
+        );
         return;
     }
     let document = agents_document();
@@ -190,7 +208,9 @@ fn check_agents((method, path): (&str, &str), reply: &Reply) {
     let fits = |template: &str| {
         let (known, given) = (template.split('/'), path.split('/'));
         known.clone().count() == given.clone().count()
-            && known.zip(given).all(|(known, given)| known.starts_with('{') || known == given)
+            && known
+                .zip(given)
+                .all(|(known, given)| known.starts_with('{') || known == given)
     };
     let mut found: Vec<&String> = paths.keys().filter(|template| fits(template)).collect();
     found.sort_by_key(|template| template.matches('{').count());
@@ -200,7 +220,9 @@ fn check_agents((method, path): (&str, &str), reply: &Reply) {
     };
     let operation = &paths[*template][method.to_lowercase()];
     assert!(
-        operation["responses"].get(reply.status.to_string()).is_some(),
+        operation["responses"]
+            .get(reply.status.to_string())
+            .is_some(),
         "{method} {path}: the document does not list the status: {reply:?}"
     );
 }

@@ -56,8 +56,8 @@ use flowstone_lang::diagnostic::Diagnostic;
 use flowstone_project::connections::{ConnectionReport, ConnectionTest};
 use flowstone_project::search::Embedder;
 
-use engines::{Engines, StartError};
 pub(crate) use agents::document as agents_document;
+use engines::{Engines, StartError};
 pub use openapi::document;
 use operation::Operations;
 use server::Server;

@@ -24,29 +24,76 @@ const NOT_BUILT: &[&str] = &[
 
 /// The body of a new agent, and of changes of one.
 pub const MEMBERS: &[Member] = &[
-    Member::optional("active_tool_ids", Kind::Texts, "The tools of `tool_ids` that every step offers; all if it is empty."),
+    Member::optional(
+        "active_tool_ids",
+        Kind::Texts,
+        "The tools of `tool_ids` that every step offers; all if it is empty.",
+    ),
     Member::required("ai_provider_id", Kind::Text, "The provider of the model."),
     Member::optional("boundary_policy", Kind::Object, "Not built."),
     Member::optional("instructions", Kind::Text, "The system prompt."),
     Member::optional("knowledge_config", Kind::Object, "Not built."),
-    Member::optional("max_context_messages", Kind::Int(1, 100_000), "The number of recent messages that the model gets; all if it is left out."),
-    Member::optional("max_steps", Kind::Int(1, STEPS_MAX), "The number of model calls; 20 if it is left out."),
-    Member::optional("model", Kind::Text, "The model; that of the provider if it is left out."),
+    Member::optional(
+        "max_context_messages",
+        Kind::Int(1, 100_000),
+        "The number of recent messages that the model gets; all if it is left out.",
+    ),
+    Member::optional(
+        "max_steps",
+        Kind::Int(1, STEPS_MAX),
+        "The number of model calls; 20 if it is left out.",
+    ),
+    Member::optional(
+        "model",
+        Kind::Text,
+        "The model; that of the provider if it is left out.",
+    ),
     Member::optional("name", Kind::Text, "The name."),
     Member::optional("output_schema", Kind::Object, "Not built."),
-    Member::optional("project_id", Kind::Text, "The project; `default` if it is left out."),
+    Member::optional(
+        "project_id",
+        Kind::Text,
+        "The project; `default` if it is left out.",
+    ),
     Member::optional("single_session_per_actor", Kind::Flag, "Not built."),
-    Member::optional("step_rules", Kind::Objects, "What differs in single steps: `{step, tool_choice?, active_tool_ids?}`."),
-    Member::optional("stop_conditions", Kind::Objects, "Calls that end a generation: `{type: \"hasToolCall\", tool_name}`."),
-    Member::optional("temperature", Kind::Number(0.0, 2.0), "The sampling temperature."),
-    Member::optional("tool_choice", Kind::TextOrObject, "`auto`, `required`, `none`, or `{type: \"tool\", tool_name}`."),
+    Member::optional(
+        "step_rules",
+        Kind::Objects,
+        "What differs in single steps: `{step, tool_choice?, active_tool_ids?}`.",
+    ),
+    Member::optional(
+        "stop_conditions",
+        Kind::Objects,
+        "Calls that end a generation: `{type: \"hasToolCall\", tool_name}`.",
+    ),
+    Member::optional(
+        "temperature",
+        Kind::Number(0.0, 2.0),
+        "The sampling temperature.",
+    ),
+    Member::optional(
+        "tool_choice",
+        Kind::TextOrObject,
+        "`auto`, `required`, `none`, or `{type: \"tool\", tool_name}`.",
+    ),
     Member::optional("tool_ids", Kind::Texts, "The tools."),
 ];
 
 const SHOWN: &[&str] = &[
-    "active_tool_ids", "boundary_policy", "instructions", "knowledge_config", "max_context_messages",
-    "max_steps", "model", "name", "single_session_per_actor", "step_rules", "stop_conditions", "temperature",
-    "tool_choice", "tool_ids",
+    "active_tool_ids",
+    "boundary_policy",
+    "instructions",
+    "knowledge_config",
+    "max_context_messages",
+    "max_steps",
+    "model",
+    "name",
+    "single_session_per_actor",
+    "step_rules",
+    "stop_conditions",
+    "temperature",
+    "tool_choice",
+    "tool_ids",
 ];
 
 /// An agent with its provider and its tools.
@@ -70,7 +117,9 @@ impl Agent {
     async fn of(engine: &Engine, record: Record) -> Result<Agent, ApiError> {
         let project = record.project().to_owned();
         let provider = record.text("ai_provider_id").unwrap_or_default();
-        let provider = Records::Providers.get_in(engine, &project, provider).await?;
+        let provider = Records::Providers
+            .get_in(engine, &project, provider)
+            .await?;
         let mut tools = Vec::new();
         for id in texts(record.get("tool_ids")) {
             tools.push(Records::Tools.get_in(engine, &project, &id).await?);
@@ -134,12 +183,19 @@ pub async fn update(engine: &Engine, id: &str, body: Json) -> Result<Json, ApiEr
     let body = Body::read_some(body, MEMBERS)?;
     refuse_not_built(&body)?;
     let mut record = Records::Agents.get(engine, id).await?;
-    if body.text("project_id").is_some_and(|given| super::ids::key_of(given) != super::ids::key_of(record.project())) {
-        return Err(ApiError::invalid("`project_id` of an agent cannot be changed"));
+    if body
+        .text("project_id")
+        .is_some_and(|given| super::ids::key_of(given) != super::ids::key_of(record.project()))
+    {
+        return Err(ApiError::invalid(
+            "`project_id` of an agent cannot be changed",
+        ));
     }
     let project = record.project().to_owned();
     record.members.extend(body.0);
-    record.members.insert("project_id".to_owned(), json!(project));
+    record
+        .members
+        .insert("project_id".to_owned(), json!(project));
     Agent::of(engine, record.clone()).await?.check()?;
     Ok(shown(&Records::Agents.update(engine, record).await?))
 }

@@ -161,10 +161,12 @@ impl Kind {
         let fits = match self {
             Kind::Text => value.is_string(),
             Kind::OneOf(names) => value.as_str().is_some_and(|it| names.contains(&it)),
-            Kind::Int(least, most) => value.as_i64().is_some_and(|it| (least..=most).contains(&it)),
-            Kind::Number(least, most) => {
-                value.as_f64().is_some_and(|it| (least..=most).contains(&it))
-            }
+            Kind::Int(least, most) => value
+                .as_i64()
+                .is_some_and(|it| (least..=most).contains(&it)),
+            Kind::Number(least, most) => value
+                .as_f64()
+                .is_some_and(|it| (least..=most).contains(&it)),
             Kind::Flag => value.is_boolean(),
             Kind::Texts => value.as_array().is_some_and(is_text),
             Kind::Object => value.is_object(),

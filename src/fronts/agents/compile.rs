@@ -57,12 +57,18 @@ pub fn compile(agent: &Agent, place: &Place) -> Result<String, ApiError> {
     let record = &agent.record;
     let mut out = Lines::default();
     out.line(0, &format!(";; The agent `{}` as a flow.", record.id()));
-    out.line(0, &format!("{{:slug {}", keyword(&slug(record.project(), record.id()))));
+    out.line(
+        0,
+        &format!("{{:slug {}", keyword(&slug(record.project(), record.id()))),
+    );
     out.line(1, &format!(":api/agent {}", quoted(record.id())));
     out.line(1, &format!(":api/project {}", quoted(record.project())));
     out.line(1, ":flow");
     out.line(1, &format!("'(if (= 0 (:{DEPTH} (flow/input)))"));
-    out.line(5, "{:content \"\" :tool-calls [] :finish-reason \"depth-limit\"}");
+    out.line(
+        5,
+        "{:content \"\" :tool-calls [] :finish-reason \"depth-limit\"}",
+    );
     out.line(5, &format!("(flow/step :agent {}", keyword(STEP)));
     let config = edn(&Json::Object(config));
     out.line(7, &format!("(merge (assoc {config} :conclude? false)"));

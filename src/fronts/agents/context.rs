@@ -15,7 +15,8 @@ const PREFIX: &str = "X-Soat-Context-";
 pub fn check(context: &Map<String, Json>) -> Result<(), ApiError> {
     let mut seen: Vec<String> = Vec::new();
     for (key, value) in context {
-        let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+        let is_token =
+            |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
         if key.is_empty() || !key.bytes().all(is_token) {
             return Err(bad_key(format!(
                 "the key `{key}` of `tool_context` cannot be part of a header's name"
@@ -78,7 +79,11 @@ mod tests {
 
     #[test]
     fn keys_that_are_not_headers_are_refused() {
-        for bad in [json!({"a b": "x"}), json!({"": "x"}), json!({"a": "1", "A": "2"})] {
+        for bad in [
+            json!({"a b": "x"}),
+            json!({"": "x"}),
+            json!({"a": "1", "A": "2"}),
+        ] {
             let error = check(&object(bad)).expect_err("it is refused");
             let ApiError::Refused(refusal) = error else {
                 panic!("{error}")

@@ -19,16 +19,36 @@ pub struct Known(pub Vec<Named>);
 
 const RULE: &[Member] = &[
     Member::optional("active_tool_ids", Kind::Texts, "The tools of the step."),
-    Member::required("step", Kind::Int(1, 10_000), "The number of the step, counted from 1."),
-    Member::optional("tool_choice", Kind::TextOrObject, "How the model selects tools in the step."),
+    Member::required(
+        "step",
+        Kind::Int(1, 10_000),
+        "The number of the step, counted from 1.",
+    ),
+    Member::optional(
+        "tool_choice",
+        Kind::TextOrObject,
+        "How the model selects tools in the step.",
+    ),
 ];
 const DEFAULTS: &[Member] = &[
-    Member::optional("active_tool_ids", Kind::Texts, "The tools of all later steps."),
-    Member::optional("tool_choice", Kind::TextOrObject, "How the model selects tools in all later steps."),
+    Member::optional(
+        "active_tool_ids",
+        Kind::Texts,
+        "The tools of all later steps.",
+    ),
+    Member::optional(
+        "tool_choice",
+        Kind::TextOrObject,
+        "How the model selects tools in all later steps.",
+    ),
 ];
 const STOP: &[Member] = &[
     Member::required("tool_name", Kind::Text, "The name of the tool."),
-    Member::required("type", Kind::OneOf(&["hasToolCall"]), "The kind of the condition."),
+    Member::required(
+        "type",
+        Kind::OneOf(&["hasToolCall"]),
+        "The kind of the condition.",
+    ),
 ];
 const CHOICE: &[Member] = &[
     Member::optional("name", Kind::Text, "The name of the tool."),
@@ -51,7 +71,9 @@ impl Known {
             let key = ids::key_of(id);
             let tool = self.0.iter().find(|tool| ids::key_of(&tool.id) == key);
             let tool = tool.ok_or_else(|| {
-                ApiError::invalid(format!("`{at}` has `{id}`, which `tool_ids` of the agent lacks"))
+                ApiError::invalid(format!(
+                    "`{at}` has `{id}`, which `tool_ids` of the agent lacks"
+                ))
             })?;
             names.extend(tool.names.iter().cloned());
         }

@@ -36,24 +36,56 @@ pub const LIMIT: (usize, usize) = (50, 500);
 pub const GENERATE: &[Member] = &[
     Member::optional("active_tool_ids", Kind::Texts, "Instead of the agent's."),
     Member::optional("knowledge_config", Kind::Object, "Not built."),
-    Member::optional("max_call_depth", Kind::Int(0, MAX_DEPTH), "The depth of nested generations; 10 if it is left out."),
-    Member::optional("messages", Kind::Objects, "The conversation so far: `{role, content}`."),
-    Member::optional("project_id", Kind::Text, "Must be the project of the agent."),
-    Member::optional("prompt", Kind::Text, "A message of the user, after `messages`."),
+    Member::optional(
+        "max_call_depth",
+        Kind::Int(0, MAX_DEPTH),
+        "The depth of nested generations; 10 if it is left out.",
+    ),
+    Member::optional(
+        "messages",
+        Kind::Objects,
+        "The conversation so far: `{role, content}`.",
+    ),
+    Member::optional(
+        "project_id",
+        Kind::Text,
+        "Must be the project of the agent.",
+    ),
+    Member::optional(
+        "prompt",
+        Kind::Text,
+        "A message of the user, after `messages`.",
+    ),
     Member::optional("step_rules", Kind::Objects, "Instead of the agent's."),
     Member::optional("stop_conditions", Kind::Objects, "Instead of the agent's."),
-    Member::optional("stream", Kind::Flag, "Whether the answer is a stream of server-sent events."),
+    Member::optional(
+        "stream",
+        Kind::Flag,
+        "Whether the answer is a stream of server-sent events.",
+    ),
     Member::optional("tool_choice", Kind::TextOrObject, "Instead of the agent's."),
-    Member::optional("tool_context", Kind::Object, "Texts that are sent to the servers of tools as headers."),
+    Member::optional(
+        "tool_context",
+        Kind::Object,
+        "Texts that are sent to the servers of tools as headers.",
+    ),
 ];
 
 /// The body of outputs of client tools.
 pub const SUBMIT: &[Member] = &[
     Member::optional("active_tool_ids", Kind::Texts, "For the next step."),
-    Member::optional("defaults", Kind::Object, "For all later steps: `{tool_choice?, active_tool_ids?}`."),
+    Member::optional(
+        "defaults",
+        Kind::Object,
+        "For all later steps: `{tool_choice?, active_tool_ids?}`.",
+    ),
     Member::optional("step_rules", Kind::Objects, "For later steps."),
     Member::optional("tool_choice", Kind::TextOrObject, "For the next step."),
-    Member::required("tool_outputs", Kind::Objects, "`{tool_call_id, output}` for each call."),
+    Member::required(
+        "tool_outputs",
+        Kind::Objects,
+        "`{tool_call_id, output}` for each call.",
+    ),
 ];
 
 const OUTPUT: &[Member] = &[
@@ -115,7 +147,10 @@ pub async fn start(
     if let Some(given) = body.text("project_id")
         && ids::key_of(given) != ids::key_of(project)
     {
-        let message = format!("the agent `{}` is not in the project `{given}`", agent.record.id());
+        let message = format!(
+            "the agent `{}` is not in the project `{given}`",
+            agent.record.id()
+        );
         return Err(ApiError::invalid(message));
     }
     let overrides = overrides(agent, who, &body)?;
@@ -128,7 +163,10 @@ pub async fn start(
     let mut findings = checked.findings.iter();
     let is_error = |severity| severity == flowstone_engine::diagnostic::Severity::Error;
     if let Some(problem) = findings.find(|it| is_error(it.severity)) {
-        return Err(not_runnable(&format!("{}: {}", problem.code, problem.message)));
+        return Err(not_runnable(&format!(
+            "{}: {}",
+            problem.code, problem.message
+        )));
     }
     let loaded = checked
         .loaded
@@ -243,7 +281,10 @@ pub async fn view(engine: &Engine, id: &str) -> Result<View, ApiError> {
         RunStatus::Waiting => open_wait(engine, &row.id).await?,
         _ => None,
     };
-    let result = row.result.as_deref().filter(|_| row.status == RunStatus::Completed);
+    let result = row
+        .result
+        .as_deref()
+        .filter(|_| row.status == RunStatus::Completed);
     Ok(View {
         state: state_of(row.status, wait.is_some()),
         pending: wait
@@ -388,7 +429,11 @@ impl View {
         if self.state != State::Failed {
             return Json::Null;
         }
-        let error = self.row.error.as_deref().and_then(|text| codec::decode(text).ok());
+        let error = self
+            .row
+            .error
+            .as_deref()
+            .and_then(|text| codec::decode(text).ok());
         let (code, message) = match error.as_ref().and_then(|it| it.get("error")) {
             Some(Value::Exception(error)) => {
                 let code = error.data.get("code").and_then(name_of);
@@ -481,7 +526,10 @@ struct Facts<'a> {
 }
 
 fn record(facts: &Facts<'_>) -> Json {
-    let (kind, id) = facts.started_by.split_once(':').unwrap_or(("local", facts.started_by));
+    let (kind, id) = facts
+        .started_by
+        .split_once(':')
+        .unwrap_or(("local", facts.started_by));
     json!({
         "id": ids::generation(facts.run),
         "project_id": facts.origin.project,
@@ -628,7 +676,10 @@ fn not_waiting(run: &RunId) -> ApiError {
     ApiError::new(
         Refused::Conflict,
         ("CONFLICT", codes::NOT_WAITING),
-        format!("the generation `{}` does not wait for tool outputs", ids::generation(run)),
+        format!(
+            "the generation `{}` does not wait for tool outputs",
+            ids::generation(run)
+        ),
     )
 }
 
@@ -644,11 +695,16 @@ fn outputs(calls: &[Value], given: &[Json]) -> Result<Vec<Json>, ApiError> {
             )));
         }
         if outputs.iter().any(|(known, _)| *known == id) {
-            return Err(ApiError::invalid(format!("`tool_outputs` has the call `{id}` twice")));
+            return Err(ApiError::invalid(format!(
+                "`tool_outputs` has the call `{id}` twice"
+            )));
         }
         outputs.push((id, entry.get("output").cloned().unwrap_or(Json::Null)));
     }
-    let missing = calls.iter().map(call_id).find(|id| !outputs.iter().any(|(known, _)| known == id));
+    let missing = calls
+        .iter()
+        .map(call_id)
+        .find(|id| !outputs.iter().any(|(known, _)| known == id));
     if let Some(missing) = missing {
         return Err(ApiError::invalid(format!(
             "`tool_outputs` lacks the call `{missing}`: each call needs an output"

@@ -6,8 +6,16 @@ use super::body::{Body, Kind, Member};
 use super::error::ApiError;
 
 const MESSAGE: &[Member] = &[
-    Member::required("content", Kind::TextOrObject, "The text, or `{type: \"tool_output\"}` or `{type: \"document\"}`."),
-    Member::required("role", Kind::OneOf(&["assistant", "system", "user"]), "Who says it."),
+    Member::required(
+        "content",
+        Kind::TextOrObject,
+        "The text, or `{type: \"tool_output\"}` or `{type: \"document\"}`.",
+    ),
+    Member::required(
+        "role",
+        Kind::OneOf(&["assistant", "system", "user"]),
+        "Who says it.",
+    ),
 ];
 
 /// The messages of a generation.
@@ -36,11 +44,15 @@ impl Messages {
             };
             match role {
                 "system" => system.push(content),
-                role => messages.rest.push(json!({"role": role, "content": content})),
+                role => messages
+                    .rest
+                    .push(json!({"role": role, "content": content})),
             }
         }
         if let Some(prompt) = body.text("prompt") {
-            messages.rest.push(json!({"role": "user", "content": prompt}));
+            messages
+                .rest
+                .push(json!({"role": "user", "content": prompt}));
         }
         if messages.rest.is_empty() {
             return Err(ApiError::invalid(

@@ -23,20 +23,48 @@ const UNBOUND: &str = "unbound.invalid";
 
 /// The body of a new provider.
 pub const CREATE: &[Member] = &[
-    Member::optional("base_url", Kind::Text, "The address of the provider, instead of its own."),
-    Member::optional("config", Kind::Object, "Must be empty: further options are not built."),
-    Member::required("default_model", Kind::Text, "The model of agents that name none."),
+    Member::optional(
+        "base_url",
+        Kind::Text,
+        "The address of the provider, instead of its own.",
+    ),
+    Member::optional(
+        "config",
+        Kind::Object,
+        "Must be empty: further options are not built.",
+    ),
+    Member::required(
+        "default_model",
+        Kind::Text,
+        "The model of agents that name none.",
+    ),
     Member::required("name", Kind::Text, "The name."),
-    Member::optional("project_id", Kind::Text, "The project; `default` if it is left out."),
-    Member::required("provider", Kind::Text, "A built-in provider such as `openai`, `anthropic` or `google`, or a connection of the project's settings."),
+    Member::optional(
+        "project_id",
+        Kind::Text,
+        "The project; `default` if it is left out.",
+    ),
+    Member::required(
+        "provider",
+        Kind::Text,
+        "A built-in provider such as `openai`, `anthropic` or `google`, or a connection of the project's settings.",
+    ),
     Member::optional("secret_id", Kind::Text, "The secret that is the key."),
 ];
 
 /// The body of changes of a provider.
 pub const UPDATE: &[Member] = &[
     Member::optional("base_url", Kind::Text, "The address of the provider."),
-    Member::optional("config", Kind::Object, "Must be empty: further options are not built."),
-    Member::optional("default_model", Kind::Text, "The model of agents that name none."),
+    Member::optional(
+        "config",
+        Kind::Object,
+        "Must be empty: further options are not built.",
+    ),
+    Member::optional(
+        "default_model",
+        Kind::Text,
+        "The model of agents that name none.",
+    ),
     Member::optional("name", Kind::Text, "The name."),
     Member::optional("secret_id", Kind::Text, "The secret that is the key."),
 ];
@@ -44,7 +72,11 @@ pub const UPDATE: &[Member] = &[
 /// The body of a new secret.
 pub const CREATE_SECRET: &[Member] = &[
     Member::required("name", Kind::Text, "The name."),
-    Member::optional("project_id", Kind::Text, "The project; `default` if it is left out."),
+    Member::optional(
+        "project_id",
+        Kind::Text,
+        "The project; `default` if it is left out.",
+    ),
     Member::required("value", Kind::Text, "The value. It is never shown."),
 ];
 
@@ -108,7 +140,9 @@ pub async fn update(engine: &Engine, id: &str, body: Json) -> Result<Json, ApiEr
 /// When there is none of that id, or an agent uses it.
 pub async fn delete(engine: &Engine, id: &str) -> Result<(), ApiError> {
     let record = Records::Providers.get(engine, id).await?;
-    let agents = Records::Agents.list_in(engine, Some(record.project())).await?;
+    let agents = Records::Agents
+        .list_in(engine, Some(record.project()))
+        .await?;
     let user = agents
         .iter()
         .find(|agent| agent.text("ai_provider_id") == Some(record.id()));
@@ -145,7 +179,9 @@ fn check(engine: &Engine, members: &Map<String, Json>) -> Result<(), ApiError> {
         ));
     }
     if is_connection(engine, provider) {
-        let extra = ["base_url", "secret_id"].into_iter().find(|it| text(it).is_some());
+        let extra = ["base_url", "secret_id"]
+            .into_iter()
+            .find(|it| text(it).is_some());
         return match extra {
             None => Ok(()),
             Some(extra) => Err(ApiError::invalid(format!(
@@ -180,7 +216,10 @@ fn is_connection(engine: &Engine, name: &str) -> bool {
 async fn check_secret(engine: &Engine, project: &str, body: &Body) -> Result<(), ApiError> {
     match body.text("secret_id") {
         None => Ok(()),
-        Some(id) => Records::Secrets.get_in(engine, project, id).await.map(|_| ()),
+        Some(id) => Records::Secrets
+            .get_in(engine, project, id)
+            .await
+            .map(|_| ()),
     }
 }
 
@@ -231,9 +270,8 @@ pub fn place(engine: &Engine, record: &Record) -> Place {
             "cohere" => base_of(record),
             _ => record.text("base_url").map(str::to_owned),
         },
-        secret: secret.map(|host| {
-            flowstone_flow::permission::server_secret(&own_secret(record), &host)
-        }),
+        secret: secret
+            .map(|host| flowstone_flow::permission::server_secret(&own_secret(record), &host)),
     }
 }
 
@@ -290,7 +328,9 @@ pub async fn delete_secret(engine: &Engine, id: &str) -> Result<(), ApiError> {
 }
 
 async fn users(engine: &Engine, secret: &Record) -> Result<Vec<Record>, ApiError> {
-    let mut all = Records::Providers.list_in(engine, Some(secret.project())).await?;
+    let mut all = Records::Providers
+        .list_in(engine, Some(secret.project()))
+        .await?;
     all.retain(|it| it.text("secret_id").map(super::ids::key_of) == Some(secret.key()));
     Ok(all)
 }

@@ -138,11 +138,7 @@ impl Records {
     ///
     /// # Errors
     /// When the store cannot be written.
-    pub async fn update(
-        self,
-        engine: &Engine,
-        mut record: Record,
-    ) -> Result<Record, ApiError> {
+    pub async fn update(self, engine: &Engine, mut record: Record) -> Result<Record, ApiError> {
         let now = instant(engine.now_ms());
         record.members.insert("updated_at".to_owned(), now);
         let key = ids::key_of(record.id()).to_owned();

@@ -12,41 +12,105 @@ use serde_json::{Map, Value as Json, json};
 
 use super::body::{Body, Kind, Member};
 use super::error::{ApiError, Status};
-use super::{codes, projects};
 use super::records::{Record, Records};
+use super::{codes, projects};
 use crate::graph::servers::host_of;
 
 const METHODS: &[&str] = &["DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"];
 
 /// The body of a new tool.
 pub const CREATE: &[Member] = &[
-    Member::optional("actions", Kind::Texts, "For type `soat`: the actions. Not built."),
-    Member::optional("description", Kind::Text, "What the model reads about the tool."),
-    Member::optional("execute", Kind::Object, "For type `http`: `{url, method, headers}`. A tool without it ends a generation when it is called."),
-    Member::optional("mcp", Kind::Object, "For type `mcp`: `{url, headers}`. Not built."),
-    Member::required("name", Kind::Text, "The name for models: letters, digits, `_` and `-`."),
+    Member::optional(
+        "actions",
+        Kind::Texts,
+        "For type `soat`: the actions. Not built.",
+    ),
+    Member::optional(
+        "description",
+        Kind::Text,
+        "What the model reads about the tool.",
+    ),
+    Member::optional(
+        "execute",
+        Kind::Object,
+        "For type `http`: `{url, method, headers}`. A tool without it ends a generation when it is called.",
+    ),
+    Member::optional(
+        "mcp",
+        Kind::Object,
+        "For type `mcp`: `{url, headers}`. Not built.",
+    ),
+    Member::required(
+        "name",
+        Kind::Text,
+        "The name for models: letters, digits, `_` and `-`.",
+    ),
     Member::optional("parameters", Kind::Object, "JSON Schema of the arguments."),
-    Member::optional("preset_parameters", Kind::Object, "Arguments that the model neither sees nor changes."),
-    Member::optional("project_id", Kind::Text, "The project; `default` if it is left out."),
-    Member::optional("type", Kind::OneOf(&["builtin", "client", "http", "mcp", "soat"]), "The type; `http` if it is left out."),
+    Member::optional(
+        "preset_parameters",
+        Kind::Object,
+        "Arguments that the model neither sees nor changes.",
+    ),
+    Member::optional(
+        "project_id",
+        Kind::Text,
+        "The project; `default` if it is left out.",
+    ),
+    Member::optional(
+        "type",
+        Kind::OneOf(&["builtin", "client", "http", "mcp", "soat"]),
+        "The type; `http` if it is left out.",
+    ),
 ];
 
 /// The body of changes of a tool.
 pub const UPDATE: &[Member] = &[
-    Member::optional("actions", Kind::Texts, "For type `soat`: the actions. Not built."),
-    Member::optional("description", Kind::Text, "What the model reads about the tool."),
-    Member::optional("execute", Kind::Object, "For type `http`: `{url, method, headers}`."),
-    Member::optional("mcp", Kind::Object, "For type `mcp`: `{url, headers}`. Not built."),
+    Member::optional(
+        "actions",
+        Kind::Texts,
+        "For type `soat`: the actions. Not built.",
+    ),
+    Member::optional(
+        "description",
+        Kind::Text,
+        "What the model reads about the tool.",
+    ),
+    Member::optional(
+        "execute",
+        Kind::Object,
+        "For type `http`: `{url, method, headers}`.",
+    ),
+    Member::optional(
+        "mcp",
+        Kind::Object,
+        "For type `mcp`: `{url, headers}`. Not built.",
+    ),
     Member::optional("name", Kind::Text, "The name for models."),
     Member::optional("parameters", Kind::Object, "JSON Schema of the arguments."),
-    Member::optional("preset_parameters", Kind::Object, "Arguments that the model neither sees nor changes."),
-    Member::optional("type", Kind::OneOf(&["builtin", "client", "http", "mcp", "soat"]), "The type."),
+    Member::optional(
+        "preset_parameters",
+        Kind::Object,
+        "Arguments that the model neither sees nor changes.",
+    ),
+    Member::optional(
+        "type",
+        Kind::OneOf(&["builtin", "client", "http", "mcp", "soat"]),
+        "The type.",
+    ),
 ];
 
 const EXECUTE: &[Member] = &[
     Member::optional("headers", Kind::Object, "Headers to send."),
-    Member::optional("method", Kind::Text, "The method; `POST` if it is left out."),
-    Member::required("url", Kind::Text, "The address. `{id}` in its path or query is the argument `id`."),
+    Member::optional(
+        "method",
+        Kind::Text,
+        "The method; `POST` if it is left out.",
+    ),
+    Member::required(
+        "url",
+        Kind::Text,
+        "The address. `{id}` in its path or query is the argument `id`.",
+    ),
 ];
 
 /// The body of a direct call.
@@ -56,7 +120,12 @@ pub const CALL: &[Member] = &[
 ];
 
 const SHOWN: &[&str] = &[
-    "actions", "description", "execute", "mcp", "parameters", "preset_parameters",
+    "actions",
+    "description",
+    "execute",
+    "mcp",
+    "parameters",
+    "preset_parameters",
 ];
 
 /// Adds a tool.
@@ -93,7 +162,9 @@ pub async fn update(engine: &Engine, id: &str, body: Json) -> Result<Json, ApiEr
 /// When there is none of that id, or an agent uses it.
 pub async fn delete(engine: &Engine, id: &str) -> Result<(), ApiError> {
     let record = Records::Tools.get(engine, id).await?;
-    let agents = Records::Agents.list_in(engine, Some(record.project())).await?;
+    let agents = Records::Agents
+        .list_in(engine, Some(record.project()))
+        .await?;
     let uses = |agent: &&Record| {
         let ids = super::body::texts(agent.get("tool_ids"));
         ids.iter().any(|id| super::ids::key_of(id) == record.key())
@@ -161,7 +232,10 @@ fn check_execute(execute: &mut Body) -> Result<(), ApiError> {
             "`execute.url` must begin with http:// or https://, without credentials in it",
         ));
     }
-    let method = execute.text("method").unwrap_or("POST").to_ascii_uppercase();
+    let method = execute
+        .text("method")
+        .unwrap_or("POST")
+        .to_ascii_uppercase();
     if !METHODS.contains(&method.as_str()) {
         return Err(ApiError::invalid(format!(
             "`execute.method` must be one of {}, got `{method}`",
@@ -200,7 +274,10 @@ pub async fn call(
         return Err(ApiError::new(
             Status::Unprocessable,
             ("TOOL_CALL_NOT_SUPPORTED", codes::NOT_CALLABLE),
-            format!("the tool `{}` has no executor that a direct call could use", record.id()),
+            format!(
+                "the tool `{}` has no executor that a direct call could use",
+                record.id()
+            ),
         ));
     }
     let entry = from_json(&entry(&record, &Map::new()));
@@ -211,7 +288,9 @@ pub async fn call(
     let text = format!("{{:slug :agents-call :flow '(flow/step :http :call {config})}}");
     let session = Rc::new(engine.session());
     let checked = engine.check_made(&session, &text, "agents-call.edn");
-    let loaded = checked.loaded.ok_or_else(|| failed("the call cannot be described as a flow", None))?;
+    let loaded = checked
+        .loaded
+        .ok_or_else(|| failed("the call cannot be described as a flow", None))?;
     let options = StartOptions {
         started_by: Some(started_by),
         ..StartOptions::with_input(Value::map([]))
@@ -236,7 +315,10 @@ pub async fn call(
 
 /// Returns the body of an answer: its JSON, or its text under `output`.
 fn output(value: &Value) -> Json {
-    let text = value.get("body").and_then(Value::as_str).unwrap_or_default();
+    let text = value
+        .get("body")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
     match serde_json::from_str(text) {
         Ok(Json::Object(members)) => Json::Object(members),
         Ok(other) => json!({"output": other}),

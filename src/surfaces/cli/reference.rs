@@ -28,7 +28,10 @@ pub fn run(args: &Reference, app: &dyn App) -> Exit {
     let mut pages = vec![
         ("commands.md".to_owned(), commands()),
         ("steps.md".to_owned(), steps(&app.steps())),
-        ("agents-openapi.json".to_owned(), format!("{:#}", agents_document())),
+        (
+            "agents-openapi.json".to_owned(),
+            format!("{:#}", agents_document()),
+        ),
         ("openapi.json".to_owned(), format!("{:#}", document())),
     ];
     pages.extend(names::pages(&names));

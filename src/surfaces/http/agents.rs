@@ -126,7 +126,8 @@ fn of_refusal(refusal: Refusal) -> Problem {
         Status::NotImplemented => StatusCode::NOT_IMPLEMENTED,
         Status::BadGateway => StatusCode::BAD_GATEWAY,
     };
-    let problem = Problem::new(status, refusal.code, refusal.message).with(NAME, json!(refusal.name));
+    let problem =
+        Problem::new(status, refusal.code, refusal.message).with(NAME, json!(refusal.name));
     match refusal.meta {
         Some(meta) => problem.with(META, meta),
         None => problem,

@@ -51,7 +51,10 @@ async fn list(
         None => None,
         Some(name) => Some(Stage::named(name).ok_or_else(|| {
             let names: Vec<&str> = Stage::NAMES.iter().map(|it| it.1).collect();
-            Problem::malformed(format!("`status` must be one of {}, got `{name}`", names.join(", ")))
+            Problem::malformed(format!(
+                "`status` must be one of {}, got `{name}`",
+                names.join(", ")
+            ))
         })?),
     };
     let filter = Filter {

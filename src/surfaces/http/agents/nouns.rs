@@ -142,7 +142,13 @@ async fn list_agents(
     client: Client,
     RawQuery(query): RawQuery,
 ) -> Result<Answer, Problem> {
-    let (all, part) = list((server, client), query.as_deref(), Records::Agents, agent::shown).await?;
+    let (all, part) = list(
+        (server, client),
+        query.as_deref(),
+        Records::Agents,
+        agent::shown,
+    )
+    .await?;
     Ok(Answer::ok(Json::Array(part.take(all))))
 }
 
@@ -199,9 +205,8 @@ async fn create_project(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Answer, Problem> {
-    let made: Create = |engine, body| {
-        Box::pin(async move { Ok(plain(&projects::create(engine, body).await?)) })
-    };
+    let made: Create =
+        |engine, body| Box::pin(async move { Ok(plain(&projects::create(engine, body).await?)) });
     create((server, client), (headers, body), made).await
 }
 
@@ -228,7 +233,13 @@ async fn list_providers(
     RawQuery(query): RawQuery,
 ) -> Result<Answer, Problem> {
     let shown = providers::shown;
-    let (all, part) = list((server, client), query.as_deref(), Records::Providers, shown).await?;
+    let (all, part) = list(
+        (server, client),
+        query.as_deref(),
+        Records::Providers,
+        shown,
+    )
+    .await?;
     Ok(Answer::ok(Json::Array(part.take(all))))
 }
 
@@ -322,7 +333,13 @@ async fn list_tools(
     client: Client,
     RawQuery(query): RawQuery,
 ) -> Result<Answer, Problem> {
-    let (all, part) = list((server, client), query.as_deref(), Records::Tools, tools::shown).await?;
+    let (all, part) = list(
+        (server, client),
+        query.as_deref(),
+        Records::Tools,
+        tools::shown,
+    )
+    .await?;
     Ok(Answer::ok(json!({"data": part.take(all)})))
 }
 

@@ -34,38 +34,212 @@ type Row = (
 /// The routes, sorted by path.
 const ROWS: &[Row] = &[
     ("get", "/agents", "listAgents", "Lists agents.", None),
-    ("post", "/agents", "createAgent", "Creates an agent.", Some(agent::MEMBERS)),
-    ("get", "/agents/generations", "listAgentGenerations", "Lists generations, newest first.", None),
-    ("get", "/agents/generations/{generation_id}", "getAgentGeneration", "Shows a generation.", None),
-    ("delete", "/agents/{agent_id}", "deleteAgent", "Deletes an agent.", None),
-    ("get", "/agents/{agent_id}", "getAgent", "Shows an agent.", None),
-    ("put", "/agents/{agent_id}", "updateAgent", "Changes members of an agent.", Some(agent::MEMBERS)),
-    ("post", "/agents/{agent_id}/generate", "createAgentGeneration", "Runs a generation, and answers when it is over or needs outputs.", Some(generations::GENERATE)),
-    ("post", "/agents/{agent_id}/generate/{generation_id}/tool-outputs", "submitAgentToolOutputs", "Gives a generation the outputs of client tools.", Some(generations::SUBMIT)),
-    ("get", "/ai-providers", "listAiProviders", "Lists AI providers.", None),
-    ("post", "/ai-providers", "createAiProvider", "Creates an AI provider.", Some(providers::CREATE)),
-    ("delete", "/ai-providers/{ai_provider_id}", "deleteAiProvider", "Deletes an AI provider.", None),
-    ("get", "/ai-providers/{ai_provider_id}", "getAiProvider", "Shows an AI provider.", None),
-    ("patch", "/ai-providers/{ai_provider_id}", "updateAiProvider", "Changes members of an AI provider.", Some(providers::UPDATE)),
+    (
+        "post",
+        "/agents",
+        "createAgent",
+        "Creates an agent.",
+        Some(agent::MEMBERS),
+    ),
+    (
+        "get",
+        "/agents/generations",
+        "listAgentGenerations",
+        "Lists generations, newest first.",
+        None,
+    ),
+    (
+        "get",
+        "/agents/generations/{generation_id}",
+        "getAgentGeneration",
+        "Shows a generation.",
+        None,
+    ),
+    (
+        "delete",
+        "/agents/{agent_id}",
+        "deleteAgent",
+        "Deletes an agent.",
+        None,
+    ),
+    (
+        "get",
+        "/agents/{agent_id}",
+        "getAgent",
+        "Shows an agent.",
+        None,
+    ),
+    (
+        "put",
+        "/agents/{agent_id}",
+        "updateAgent",
+        "Changes members of an agent.",
+        Some(agent::MEMBERS),
+    ),
+    (
+        "post",
+        "/agents/{agent_id}/generate",
+        "createAgentGeneration",
+        "Runs a generation, and answers when it is over or needs outputs.",
+        Some(generations::GENERATE),
+    ),
+    (
+        "post",
+        "/agents/{agent_id}/generate/{generation_id}/tool-outputs",
+        "submitAgentToolOutputs",
+        "Gives a generation the outputs of client tools.",
+        Some(generations::SUBMIT),
+    ),
+    (
+        "get",
+        "/ai-providers",
+        "listAiProviders",
+        "Lists AI providers.",
+        None,
+    ),
+    (
+        "post",
+        "/ai-providers",
+        "createAiProvider",
+        "Creates an AI provider.",
+        Some(providers::CREATE),
+    ),
+    (
+        "delete",
+        "/ai-providers/{ai_provider_id}",
+        "deleteAiProvider",
+        "Deletes an AI provider.",
+        None,
+    ),
+    (
+        "get",
+        "/ai-providers/{ai_provider_id}",
+        "getAiProvider",
+        "Shows an AI provider.",
+        None,
+    ),
+    (
+        "patch",
+        "/ai-providers/{ai_provider_id}",
+        "updateAiProvider",
+        "Changes members of an AI provider.",
+        Some(providers::UPDATE),
+    ),
     ("get", "/projects", "listProjects", "Lists projects.", None),
-    ("post", "/projects", "createProject", "Creates a project.", Some(projects::CREATE)),
-    ("delete", "/projects/{project_id}", "deleteProject", "Deletes a project without records.", None),
-    ("get", "/projects/{project_id}", "getProject", "Shows a project.", None),
-    ("get", "/secrets", "listSecrets", "Lists secrets, without their values.", None),
-    ("post", "/secrets", "createSecret", "Keeps a secret, encrypted.", Some(providers::CREATE_SECRET)),
-    ("delete", "/secrets/{secret_id}", "deleteSecret", "Deletes a secret.", None),
-    ("get", "/secrets/{secret_id}", "getSecret", "Shows a secret, without its value.", None),
-    ("patch", "/secrets/{secret_id}", "updateSecret", "Changes the name or the value of a secret.", Some(providers::UPDATE_SECRET)),
+    (
+        "post",
+        "/projects",
+        "createProject",
+        "Creates a project.",
+        Some(projects::CREATE),
+    ),
+    (
+        "delete",
+        "/projects/{project_id}",
+        "deleteProject",
+        "Deletes a project without records.",
+        None,
+    ),
+    (
+        "get",
+        "/projects/{project_id}",
+        "getProject",
+        "Shows a project.",
+        None,
+    ),
+    (
+        "get",
+        "/secrets",
+        "listSecrets",
+        "Lists secrets, without their values.",
+        None,
+    ),
+    (
+        "post",
+        "/secrets",
+        "createSecret",
+        "Keeps a secret, encrypted.",
+        Some(providers::CREATE_SECRET),
+    ),
+    (
+        "delete",
+        "/secrets/{secret_id}",
+        "deleteSecret",
+        "Deletes a secret.",
+        None,
+    ),
+    (
+        "get",
+        "/secrets/{secret_id}",
+        "getSecret",
+        "Shows a secret, without its value.",
+        None,
+    ),
+    (
+        "patch",
+        "/secrets/{secret_id}",
+        "updateSecret",
+        "Changes the name or the value of a secret.",
+        Some(providers::UPDATE_SECRET),
+    ),
     ("get", "/tools", "listTools", "Lists tools.", None),
-    ("post", "/tools", "createTool", "Creates a tool.", Some(tools::CREATE)),
-    ("delete", "/tools/{tool_id}", "deleteTool", "Deletes a tool.", None),
+    (
+        "post",
+        "/tools",
+        "createTool",
+        "Creates a tool.",
+        Some(tools::CREATE),
+    ),
+    (
+        "delete",
+        "/tools/{tool_id}",
+        "deleteTool",
+        "Deletes a tool.",
+        None,
+    ),
     ("get", "/tools/{tool_id}", "getTool", "Shows a tool.", None),
-    ("patch", "/tools/{tool_id}", "updateTool", "Changes members of a tool.", Some(tools::UPDATE)),
-    ("post", "/tools/{tool_id}/call", "callTool", "Calls a tool without a model.", Some(tools::CALL)),
-    ("get", "/traces", "listTraces", "Lists traces, newest first.", None),
-    ("get", "/traces/{trace_id}", "getTrace", "Shows a trace with its steps.", None),
-    ("get", "/traces/{trace_id}/generations", "getTraceGenerations", "Lists the generations of a trace.", None),
-    ("get", "/traces/{trace_id}/tree", "getTraceTree", "Shows the tree of a trace.", None),
+    (
+        "patch",
+        "/tools/{tool_id}",
+        "updateTool",
+        "Changes members of a tool.",
+        Some(tools::UPDATE),
+    ),
+    (
+        "post",
+        "/tools/{tool_id}/call",
+        "callTool",
+        "Calls a tool without a model.",
+        Some(tools::CALL),
+    ),
+    (
+        "get",
+        "/traces",
+        "listTraces",
+        "Lists traces, newest first.",
+        None,
+    ),
+    (
+        "get",
+        "/traces/{trace_id}",
+        "getTrace",
+        "Shows a trace with its steps.",
+        None,
+    ),
+    (
+        "get",
+        "/traces/{trace_id}/generations",
+        "getTraceGenerations",
+        "Lists the generations of a trace.",
+        None,
+    ),
+    (
+        "get",
+        "/traces/{trace_id}/tree",
+        "getTraceTree",
+        "Shows the tree of a trace.",
+        None,
+    ),
 ];
 
 /// Returns the OpenAPI document of the agents API.
@@ -104,7 +278,10 @@ fn operation(method: &str, id: &str, doc: &str, members: Option<&[Member]>) -> J
         _ => {
             let content = json!({"application/json": {"schema": {}}});
             let status = if is_new { "201" } else { "200" };
-            (status, json!({"description": "The answer.", "content": content}))
+            (
+                status,
+                json!({"description": "The answer.", "content": content}),
+            )
         }
     };
     let refused = json!({
@@ -133,7 +310,9 @@ fn object(members: &[Member], is_change: bool) -> Json {
             (member.name.to_owned(), schema)
         })
         .collect();
-    let required = members.iter().filter(|member| member.is_needed && !is_change);
+    let required = members
+        .iter()
+        .filter(|member| member.is_needed && !is_change);
     let required: Vec<&str> = required.map(|member| member.name).collect();
     json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false})
 }

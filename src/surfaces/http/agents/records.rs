@@ -39,7 +39,9 @@ impl Part {
 
     /// Returns a list as `{data, total, limit, offset}`.
     pub(super) fn page(self, data: Vec<Json>, total: usize) -> Answer {
-        Answer::ok(json!({"data": data, "total": total, "limit": self.limit, "offset": self.offset}))
+        Answer::ok(
+            json!({"data": data, "total": total, "limit": self.limit, "offset": self.offset}),
+        )
     }
 }
 
