@@ -56,6 +56,9 @@ pub fn check(request: &str, reply: &Reply) {
     }
     let problem = |what: &str| panic!("{method} {path}: {what}: {reply:?}");
     let is_error = reply.status >= 400;
+    if is_of_agents(path) {
+        return check_agents((method, path), reply);
+    }
     let Some((template, operations)) = operations(path) else {
         assert!(
             is_error,
@@ -156,4 +159,70 @@ fn operations(path: &str) -> Option<(&'static str, &'static Value)> {
     let exact = paths.get_key_value(path);
     let found = exact.or_else(|| paths.iter().find(|(template, _)| fits(template)));
     found.map(|(template, operations)| (template.as_str(), operations))
+}
+
+/// Returns the document of the agents API.
+fn agents_document() -> Value {
+    serde_json::from_str(&text("docs/reference/agents-openapi.json")).expect("the document is JSON")
+}
+
+/// Nouns whose errors have the envelope of the agents API, although it has no routes for them.
+const WITHOUT_ROUTES: &[&str] = &[
+    "chats",
+    "conversations",
+    "files",
+    "formations",
+    "orchestrations",
+    "users",
+    "webhooks",
+];
+
+/// Tells whether an address belongs to the agents API.
+fn is_of_agents(path: &str) -> bool {
+    let noun = path
+        .trim_start_matches(API)
+        .split('/')
+        .next()
+        .unwrap_or_default();
+    let document = agents_document();
+    let paths = document["paths"].as_object().expect("paths");
+    WITHOUT_ROUTES.contains(&noun)
+        || paths
+            .keys()
+            .any(|known| known.split('/').nth(3) == Some(noun))
+}
+
+/// Checks an answer of the agents API: its status, and the envelope of errors.
+#[track_caller]
+fn check_agents((method, path): (&str, &str), reply: &Reply) {
+    if reply.status >= 400 {
+        let error = reply.json()["error"].clone();
+        assert!(
+            error["code"].is_string() && error["message"].is_string(),
+            "{method} {path}: {reply:?}"
+        );
+        return;
+    }
+    let document = agents_document();
+    let paths = document["paths"].as_object().expect("paths");
+    let fits = |template: &str| {
+        let (known, given) = (template.split('/'), path.split('/'));
+        known.clone().count() == given.clone().count()
+            && known
+                .zip(given)
+                .all(|(known, given)| known.starts_with('{') || known == given)
+    };
+    let mut found: Vec<&String> = paths.keys().filter(|template| fits(template)).collect();
+    found.sort_by_key(|template| template.matches('{').count());
+    let Some(template) = found.first() else {
+        assert_eq!(path, "/api/v1/agents/openapi.json", "{method}: {reply:?}");
+        return;
+    };
+    let operation = &paths[*template][method.to_lowercase()];
+    assert!(
+        operation["responses"]
+            .get(reply.status.to_string())
+            .is_some(),
+        "{method} {path}: the document does not list the status: {reply:?}"
+    );
 }

@@ -2,6 +2,10 @@
 
 mod agents;
 #[cfg(unix)]
+mod agents_http;
+#[cfg(unix)]
+mod agents_loop;
+#[cfg(unix)]
 mod api_routes;
 mod bad_input;
 mod called;

@@ -1,6 +1,8 @@
 //! Tests of the whole: the command line, the flows that come with it, and the repository's own rules.
 
 #[cfg(unix)]
+mod agents_api;
+#[cfg(unix)]
 mod api;
 #[cfg(unix)]
 mod api_document;

@@ -32,12 +32,6 @@ pub mod codes {
     pub const NOT_CALLABLE: &str = "E1264";
     /// A key of a tool context is not valid.
     pub const CONTEXT_KEY: &str = "E1265";
-    /// The actor has an open session already.
-    pub const SINGLE_SESSION: &str = "E1266";
-    /// The session has expired.
-    pub const EXPIRED: &str = "E1267";
-    /// A generation of the session is not over.
-    pub const BUSY: &str = "E1268";
     /// The feature is not built.
     pub const NOT_BUILT: &str = "E1269";
     /// The agent cannot run as it is stored.

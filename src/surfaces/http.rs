@@ -57,6 +57,7 @@ use flowstone_lang::diagnostic::Diagnostic;
 use flowstone_project::connections::{ConnectionReport, ConnectionTest};
 use flowstone_project::search::Embedder;
 
+pub(crate) use agents::document as agents_document;
 use engines::{Engines, StartError};
 pub use openapi::document;
 use operation::Operations;

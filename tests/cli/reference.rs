@@ -14,6 +14,8 @@ fn reference_pages_are_up_to_date() {
     scratch.run(&["reference", "pages"]).ok();
     expect_file!["../../docs/reference/commands.md"].assert_eq(&scratch.read("pages/commands.md"));
     expect_file!["../../docs/reference/steps.md"].assert_eq(&scratch.read("pages/steps.md"));
+    expect_file!["../../docs/reference/agents-openapi.json"]
+        .assert_eq(&scratch.read("pages/agents-openapi.json"));
     expect_file!["../../docs/reference/openapi.json"]
         .assert_eq(&scratch.read("pages/openapi.json"));
 }

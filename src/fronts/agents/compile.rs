@@ -71,7 +71,7 @@ pub fn compile(agent: &Agent, place: &Place) -> Result<String, ApiError> {
     );
     out.line(5, &format!("(flow/step :agent {}", keyword(STEP)));
     let config = edn(&Json::Object(config));
-    out.line(7, &format!("(merge {config}"));
+    out.line(7, &format!("(merge (assoc {config} :conclude? false)"));
     out.line(14, &format!("(:{OVERRIDES} (flow/input)))))}}"));
     Ok(out.text())
 }
@@ -112,7 +112,6 @@ fn options(agent: &Agent, place: &Place) -> Result<Map<String, Json>, ApiError> 
     let steps = record.get("max_steps").and_then(Json::as_i64);
     put("max-iterations", json!(steps.unwrap_or(MAX_STEPS)));
     put("max-tool-calls", json!(1_000));
-    put("conclude?", json!(false));
     put("client-timeout", json!(CLIENT_TIMEOUT));
     Ok(options)
 }

@@ -7,7 +7,7 @@ use flowstone_engine::feed_event::instant;
 use flowstone_engine::ids::RunId;
 use flowstone_engine::json::{from_json, items};
 use flowstone_engine::ports::{
-    News, RunQuery, RunRow, RunStatus, RunSummary, Target, WaitFilter, WaitRow, WaitState,
+    LiveText, News, RunQuery, RunRow, RunStatus, RunSummary, Target, WaitFilter, WaitRow, WaitState,
 };
 use flowstone_engine::waits::Caller;
 use flowstone_engine::{Answering, Engine, EngineError, StartOptions, codec};
@@ -61,7 +61,7 @@ pub const GENERATE: &[Member] = &[
     Member::optional(
         "stream",
         Kind::Flag,
-        "Not built: answers with server-sent events.",
+        "Whether the answer is a stream of server-sent events.",
     ),
     Member::optional("tool_choice", Kind::TextOrObject, "Instead of the agent's."),
     Member::optional(
@@ -142,9 +142,7 @@ pub async fn start(
     body: Json,
 ) -> Result<RunId, ApiError> {
     let body = Body::read(body, GENERATE)?;
-    for name in ["knowledge_config", "stream"] {
-        body.refuse(name)?;
-    }
+    body.refuse("knowledge_config")?;
     let project = agent.record.project();
     if let Some(given) = body.text("project_id")
         && ids::key_of(given) != ids::key_of(project)
@@ -257,6 +255,11 @@ pub fn news(engine: &Engine, run: &RunId) -> Box<dyn News> {
     engine.stores().feed.watch(run)
 }
 
+/// Returns the text of the model while it arrives.
+pub fn live(engine: &Engine, run: &RunId) -> Box<dyn LiveText> {
+    engine.feeds().live(run)
+}
+
 /// A generation as it is now.
 #[derive(Debug, Clone)]
 pub struct View {
@@ -325,9 +328,8 @@ fn is_for_outputs(wait: &WaitRow) -> bool {
 /// Returns the calls of client tools that a wait is for.
 fn calls_of(wait: &WaitRow) -> Vec<Value> {
     let details = codec::decode(&wait.details).unwrap_or(Value::Nil);
-    let calls = details
-        .get("data")
-        .and_then(|data| data.get("client-calls"));
+    let shown = details.get("show").and_then(|shown| shown.get("data"));
+    let calls = shown.and_then(|data| data.get("client-calls"));
     calls.and_then(items).unwrap_or_default()
 }
 
@@ -445,6 +447,21 @@ impl View {
             ),
         };
         json!({"code": code, "message": message})
+    }
+
+    /// Returns the last frame of a stream before its end; the error of a generation that failed.
+    pub fn to_frame(&self) -> Result<Json, Json> {
+        if self.state == State::Failed {
+            return Err(json!({"error": self.error(), "generation_id": self.id()}));
+        }
+        Ok(json!({
+            "id": self.id(),
+            "trace_id": ids::trace(&self.row.id),
+            "status": self.state.name(),
+            "stop_reason": self.stop_reason(),
+            "required_action": self.required_action(),
+            "choices": [{"delta": {}, "finish_reason": self.output()["finish_reason"]}],
+        }))
     }
 
     /// Returns the generation as the answer to a request that starts or resumes it.

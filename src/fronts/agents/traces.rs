@@ -4,7 +4,7 @@ use flowstone_engine::Engine;
 use flowstone_engine::codec;
 use flowstone_engine::feed_event::instant;
 use flowstone_engine::json::items;
-use flowstone_engine::{ToolCall, Turn};
+use flowstone_engine::{StepStatus, ToolCall, Turn};
 use flowstone_lang::value::Value;
 use flowstone_model::json::to_json;
 use serde_json::{Value as Json, json};
@@ -32,6 +32,31 @@ pub async fn show(engine: &Engine, id: &str) -> Result<Json, ApiError> {
     trace["step_count"] = json!(steps.len());
     trace["steps"] = Json::Array(steps);
     Ok(trace)
+}
+
+/// The text of a turn that is over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TurnText {
+    pub path: String,
+    pub text: String,
+}
+
+/// Returns the texts of the turns of a generation that are over, in their order.
+///
+/// # Errors
+/// When the store cannot be read.
+pub async fn texts(engine: &Engine, id: &str) -> Result<Vec<TurnText>, ApiError> {
+    let (row, _) = generations::find(engine, "generation", id).await?;
+    let report = engine.show_run(&row.id).await?;
+    let conversations = report.conversations();
+    let own = conversations.iter().find(|it| it.path == STEP);
+    let turns = own.map_or(&[][..], |it| &it.turns);
+    let over = turns.iter().filter(|turn| turn.status == StepStatus::Done);
+    let texts = over.map(|turn| TurnText {
+        path: turn.path.clone(),
+        text: turn.text.clone(),
+    });
+    Ok(texts.collect())
 }
 
 fn head(run: &flowstone_engine::ids::RunId, origin: &Origin, created_ms: i64) -> Json {

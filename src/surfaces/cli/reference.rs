@@ -16,7 +16,7 @@ use super::args::{Cli, Reference};
 use super::exit::Exit;
 use super::output;
 use super::report::Report;
-use crate::http::document;
+use crate::http::{agents_document, document};
 use crate::json::type_name;
 
 const NOTE: &str =
@@ -28,6 +28,10 @@ pub fn run(args: &Reference, app: &dyn App) -> Exit {
     let mut pages = vec![
         ("commands.md".to_owned(), commands()),
         ("steps.md".to_owned(), steps(&app.steps())),
+        (
+            "agents-openapi.json".to_owned(),
+            format!("{:#}", agents_document()),
+        ),
         ("openapi.json".to_owned(), format!("{:#}", document())),
     ];
     pages.extend(names::pages(&names));

@@ -8,7 +8,10 @@ mod generations;
 mod nouns;
 mod openapi;
 mod records;
+mod stream;
 mod traces;
+
+pub(crate) use openapi::document;
 
 use axum::Router;
 use axum::body::Body;

@@ -6,6 +6,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::HeaderMap;
+use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 use flowstone_engine::ports::News;
 use flowstone_engine::token::Scope;
@@ -15,8 +16,8 @@ use flowstone_fronts::agents::generations::{self, Filter, State as Stage, View};
 use flowstone_fronts::agents::ids;
 
 use super::client::Client;
-use super::read;
 use super::records::Part;
+use super::{read, stream};
 use crate::http::answer::Answer;
 use crate::http::problem::Problem;
 use crate::http::request::Query;
@@ -87,19 +88,25 @@ async fn generate(
     Path(id): Path<String>,
     headers: HeaderMap,
     body: Body,
-) -> Result<Answer, Problem> {
+) -> Result<Response, Problem> {
     client.need(Scope::Run)?;
     let body = read(&headers, body).await?;
+    let is_streamed = body.get("stream") == Some(&serde_json::Value::Bool(true));
     let who = client.who();
     let (id, news) = server
         .ask(async move |cx: &EngineContext| {
             let agent = Agent::find(&cx.engine, &id).await?;
             let run = generations::start(&cx.engine, &agent, &who, body).await?;
             let news = generations::news(&cx.engine, &run);
-            Ok::<_, ApiError>((ids::generation(&run), news))
+            let live = generations::live(&cx.engine, &run);
+            Ok::<_, ApiError>((ids::generation(&run), (news, live)))
         })
         .await?;
-    Ok(Answer::ok(settled(&server, &id, news).await?.to_answer()))
+    if is_streamed {
+        return stream::start(server, client, id, news).await;
+    }
+    let view = settled(&server, &id, news.0).await?;
+    Ok(Answer::ok(view.to_answer()).into_response())
 }
 
 async fn submit(

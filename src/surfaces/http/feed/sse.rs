@@ -72,6 +72,13 @@ impl Stream {
         self.send(format!("event: {name}\ndata: {data}\n\n")).await
     }
 
+    /// Sends data without a number or a name, as clients of models expect it.
+    pub(in crate::http) async fn data(&mut self, data: &str) -> Result<(), Closed> {
+        // These clients do not come back by themselves.
+        self.is_begun = true;
+        self.send(format!("data: {data}\n\n")).await
+    }
+
     /// Keeps a quiet stream alive. Returns when it is to be closed: at once if the client goes, so that one that comes
     /// back finds its place free.
     pub(in crate::http) async fn idle(&mut self) -> Closed {
