@@ -59,17 +59,13 @@ pub fn perform(command: &Command, address: &str, options: &ServerOptions) -> Opt
         Command::Jobs(args) => {
             let (home, as_json) = of_jobs(&args.command);
             let remote = open(address, options, home);
-            (
-                as_json,
-                remote.and_then(|remote| jobs::perform(&remote, &args.command)),
-            )
+            let done = remote.and_then(|remote| jobs::perform(&remote, &args.command));
+            (as_json, done)
         }
         Command::Run(args) => {
             let remote = open(address, options, args.home.home.as_deref());
-            (
-                args.show.json,
-                remote.and_then(|remote| run::run(&remote, args)),
-            )
+            let done = remote.and_then(|remote| run::run(&remote, args));
+            (args.show.json, done)
         }
         Command::Tokens(args) => {
             let (home, as_json) = of_tokens(&args.command);
