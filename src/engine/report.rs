@@ -313,6 +313,13 @@ impl RunReport {
             true => entry.at_ms,
             false => places.begun.at(&entry.path, self.row.created_ms),
         };
+        // A fork has entries of the other run before its own first one.
+        let is_own = entry.at_ms >= self.row.created_ms;
+        let began_ms = if is_own {
+            began_ms.max(self.row.created_ms)
+        } else {
+            began_ms
+        };
         places.begun.note(&entry.path, entry.at_ms);
         let at = match places.steps.get(&entry.path) {
             Some(at) => *at,

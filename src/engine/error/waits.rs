@@ -13,7 +13,7 @@ pub enum WaitError {
     #[error("the time of the wait `{target}` was over at {}", codec::instant(*deadline_ms))]
     Expired { target: String, deadline_ms: i64 },
     #[error(
-        "only who has one of the roles {} may answer the wait `{target}`",
+        "only a person with one of the roles {} may answer the wait `{target}`",
         listed(needed)
     )]
     Role { target: String, needed: Vec<String> },

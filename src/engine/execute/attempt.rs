@@ -22,6 +22,9 @@ use crate::step::{Effect, Outcome, Retry, StepError};
 /// Maximum time for which an interrupted run lets an external effect finish, so that it is not in doubt.
 const GRACE: Duration = Duration::from_secs(5);
 
+/// The deadline of code is in milliseconds, so code can be stopped this much before the step's timeout.
+const ROUNDING: Duration = Duration::from_millis(2);
+
 /// Interval at which the store is checked for a cancellation of the run.
 const POLL_EVERY: Duration = Duration::from_millis(500);
 /// Maximum number of times that a step is performed again after a conflict with another writer.
@@ -351,13 +354,6 @@ impl Executor<'_> {
         mut performing: Pin<&mut impl Future<Output = Result<Outcome, StepError>>>,
     ) -> Result<Result<Outcome, StepError>, Halt> {
         let began = Instant::now();
-        // Code that computed until its time limit.
-        let over = |error: StepError| match call.timeout {
-            Some(timeout) if error.code == StepError::STOPPED && began.elapsed() >= timeout => {
-                timed_out(call)
-            }
-            _ => error,
-        };
         let timeout = async {
             match call.timeout {
                 Some(timeout) => tokio::time::sleep(timeout).await,
@@ -366,7 +362,7 @@ impl Executor<'_> {
         };
         tokio::select! {
             biased;
-            outcome = &mut performing => Ok(outcome.map_err(over)),
+            outcome = &mut performing => Ok(outcome.map_err(|error| or_timed_out(call, began, error))),
             () = timeout => Ok(Err(timed_out(call))),
             halt = self.halted() => {
                 // An external effect in progress is allowed to finish, so that its outcome is known.
@@ -457,6 +453,17 @@ fn entries(map: &Map) -> Vec<(Value, Value)> {
     map.iter()
         .map(|(key, value)| (key.clone(), value.clone()))
         .collect()
+}
+
+/// Returns the error of the timeout for code that was stopped at the step's timeout, and other errors as they are.
+pub(super) fn or_timed_out(call: &StepCall<'_>, began: Instant, error: StepError) -> StepError {
+    let is_at_end = call
+        .timeout
+        .is_some_and(|timeout| began.elapsed() + ROUNDING >= timeout);
+    match error.code == StepError::STOPPED && is_at_end {
+        true => timed_out(call),
+        false => error,
+    }
 }
 
 pub(super) fn timed_out(call: &StepCall<'_>) -> StepError {

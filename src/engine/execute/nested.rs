@@ -9,10 +9,11 @@ use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::Poll;
+use std::time::Instant;
 
 use flowstone_lang::value::{Result as Evaluated, Signal, Span, Value};
 
-use super::attempt::timed_out;
+use super::attempt::{or_timed_out, timed_out};
 use super::branch::{Branch, Waiting, WaitingNow};
 use super::call::StepCall;
 use super::underway::Underway;
@@ -78,6 +79,7 @@ impl Executor<'_> {
         nested: &NestedSteps,
         mut performing: Pin<&mut impl Future<Output = Result<Outcome, StepError>>>,
     ) -> Result<Result<Outcome, StepError>, Halt> {
+        let began = Instant::now();
         let mut within = Within {
             executor: self,
             owner: call.branch.clone(),
@@ -116,7 +118,7 @@ impl Executor<'_> {
             timeout.as_mut().poll(cx).map(|()| Ok(None))
         });
         match ended.await? {
-            Some(outcome) => Ok(outcome),
+            Some(outcome) => Ok(outcome.map_err(|error| or_timed_out(call, began, error))),
             None => {
                 // Open questions of nested steps must not be answered any more.
                 self.give_up(call.at.clone());

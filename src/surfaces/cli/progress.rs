@@ -282,6 +282,7 @@ impl Observer for Terminal {
         match event {
             RunEvent::Started { flow, replayed } => match replayed {
                 0 => self.line(&format!("{DIM}{flow}{DIM:#}")),
+                1 => self.line(&format!("{DIM}{flow}, after 1 finished step{DIM:#}")),
                 _ => self.line(&format!(
                     "{DIM}{flow}, after {replayed} finished steps{DIM:#}"
                 )),

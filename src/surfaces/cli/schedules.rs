@@ -82,7 +82,14 @@ fn cells(schedule: &Json) -> Vec<String> {
 fn run_now(args: &SchedulesRun, app: &dyn App) -> Result<Exit, Report> {
     let project = Project::with(&args.home, &args.limits, &args.permits);
     Runtime::start()?.block_on(async {
-        let engine = app.open(&project, Open::Existing)?;
+        let engine =
+            app.open(&project, Open::Existing)
+                .map_err(|report| match project.home.is_dir() {
+                    true => report,
+                    false => report.hint(
+                        "a server reads the schedules of the flows: `flowstone serve --until-idle`",
+                    ),
+                })?;
         let run = engine
             .start_schedule(&args.flow, &args.id, args.detach)
             .await

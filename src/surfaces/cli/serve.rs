@@ -41,7 +41,7 @@ pub fn run(args: &Serve, app: &'static dyn App) -> Exit {
             let lines = Lines::of(args);
             lines.show(Message {
                 event: "ended",
-                text: format!("ended: {} executions, {} runs over", served.executions, served.ended),
+                text: format!("stopped; executions: {}, ended runs: {}", served.executions, served.ended),
                 fields: json!({"drives": served.executions, "over": served.ended, "setAside": served.set_aside}),
                 is_wrong: false,
             });

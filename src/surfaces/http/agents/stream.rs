@@ -26,7 +26,7 @@ pub(super) async fn start(
     (news, live): (Box<dyn News>, Box<dyn LiveText>),
 ) -> Result<Response, Problem> {
     let place = server.readers.enter(&caller.token.id, Streamed::Run)?;
-    let (stream, response) = Stream::start(server.clone(), (caller, Streamed::Run));
+    let (stream, response) = Stream::start(server.clone(), (&caller, Streamed::Run));
     let follow = Follow {
         server,
         id,
