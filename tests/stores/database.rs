@@ -272,7 +272,7 @@ fn a_worker_without_due_runs_begins_no_transaction() {
     let before = commits();
     assert_eq!((take().len(), commits()), (0, before));
     let wait = waits(&engine).remove(0);
-    let one = edn("1");
+    let one = edn("{:action :approve}");
     let answer = engine.answer_waits(Target::Name(wait.id), &one, Answering::default());
     block_on(answer).expect("answered");
     assert_eq!((take().len(), commits()), (1, before + 2));
