@@ -14,6 +14,7 @@ mod process;
 mod run;
 mod server;
 mod steps;
+mod trees;
 mod waking;
 mod world;
 
@@ -114,6 +115,16 @@ const ROWS: &[Row] = &[
         name: "10,000 waiting webhooks",
         target: "< 40 MB above idle",
         measure: server::webhooks,
+    },
+    Row {
+        name: "next and submit of a tree",
+        target: "CPU < 2 ms",
+        measure: trees::in_database,
+    },
+    Row {
+        name: "next and submit with a document",
+        target: "CPU < 2 ms",
+        measure: trees::with_document,
     },
 ];
 

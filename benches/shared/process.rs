@@ -5,7 +5,7 @@
 use std::ffi::OsString;
 use std::io::{BufRead as _, BufReader, Error, Result};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 /// The time between two measurements of a process.
@@ -45,6 +45,18 @@ impl Process {
     pub fn start(folder: &Path, args: &[&str]) -> Result<Process> {
         let child = command(folder, args).stderr(Stdio::null()).spawn()?;
         Ok(Process { child })
+    }
+
+    /// Starts the program with pipes for its standard input and output.
+    pub fn talk(folder: &Path, args: &[&str]) -> Result<(Process, ChildStdin, ChildStdout)> {
+        let mut child = command(folder, args)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()?;
+        let pipes = child.stdin.take().zip(child.stdout.take());
+        let (input, output) = pipes.ok_or_else(|| Error::other("no pipes"))?;
+        Ok((Process { child }, input, output))
     }
 
     /// Starts the server, and waits until it is ready.

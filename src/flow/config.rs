@@ -246,11 +246,13 @@ fn check(spec: &'static StepSpec, config: &Value, literal: bool) -> Vec<Problem>
         problems.extend(misfits.into_iter().map(|it| problem(field, value, it)));
     }
     let missing = |field: &&Field| {
-        let written = spec.written(config, field.name);
-        field.required
-            && map
-                .get(&Value::keyword(written))
-                .is_none_or(|value| value.is_nil() && !literal)
+        // Of most fields, the names need not be looked up.
+        if !field.required {
+            return false;
+        }
+        let written = Value::keyword(spec.written(config, field.name));
+        map.get(&written)
+            .is_none_or(|value| value.is_nil() && !literal)
     };
     problems.extend(
         spec.fields

@@ -47,14 +47,15 @@ impl StepSpec {
         };
         let mut entries = map.entries().clone();
         for field in self.fields {
-            let name = Value::keyword(field.name);
             for alias in field.aliases {
                 let alias = Value::keyword(alias);
-                if let Some(value) = entries.get(&alias).cloned()
-                    && entries.get(&name).is_none()
-                {
+                let Some(value) = entries.get(&alias).cloned() else {
+                    continue;
+                };
+                let name = Value::keyword(field.name);
+                if entries.get(&name).is_none() {
                     entries.remove(&alias);
-                    entries.insert(name.clone(), value);
+                    entries.insert(name, value);
                 }
             }
         }

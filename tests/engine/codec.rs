@@ -129,11 +129,39 @@ fn deep_nesting_is_an_error_both_ways() {
 }
 
 #[test]
+fn entries_of_a_map_are_found_without_reading_their_values() {
+    let inner = Value::map([
+        (Value::keyword("sample"), sample()),
+        (Value::from("b"), Value::set([Value::from("} \" ]")])),
+        (Value::keyword("c"), Value::map([])),
+    ]);
+    let value = Value::map([
+        (Value::keyword("before"), sample()),
+        (Value::from("inner"), Value::Nil),
+        (Value::keyword("inner"), inner.clone()),
+    ]);
+    let text = codec::encode(&value).expect("data");
+    let entries = codec::entries_at(&text, &["inner"]).expect("readable");
+    let read = |(key, text): (Value, &str)| (key, codec::decode(text).expect("a value"));
+    let found = Value::map(entries.expect("a map").into_iter().map(read));
+    assert_eq!(codec::encode(&found), codec::encode(&inner));
+    for path in [&["before"][..], &["missing"], &["inner", "sample"]] {
+        assert_eq!(codec::entries_at(&text, path), Ok(None), "{path:?}");
+    }
+    let deep = format!("{{:a {}", "#a ".repeat(200_000));
+    for text in ["{:a", "{:a [1 2}", "{:a \"x", "{:a )", &deep] {
+        assert!(codec::entries_at(text, &[]).is_err());
+        assert!(codec::entries_at(text, &["b"]).is_err());
+    }
+}
+
+#[test]
 fn cut_off_text_is_an_error() {
     let text = codec::encode(&sample()).expect("data");
     for end in 1..text.len() {
         if text.is_char_boundary(end) {
             let _ = codec::decode(&text[..end]);
+            let _ = codec::entries_at(&format!("{{:a {}", &text[..end]), &["a"]);
         }
     }
     assert!(codec::decode("[1 2").is_err());

@@ -257,3 +257,23 @@ fn register(hash: &BlobHash, uri: &str) -> Change {
         },
     }
 }
+
+#[test]
+fn a_worker_without_due_runs_begins_no_transaction() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    let run = bench.start(&engine, "(flow/step :hold :door {})");
+    assert!(outcome(&engine, &run).starts_with("waiting"));
+    let commits = || {
+        let counts = block_on(engine.stores().upkeep.counts()).expect("counts");
+        counts.commits.counts.iter().sum::<u64>()
+    };
+    let take = || block_on(engine.stores().agenda.take(bench.clock_ms(), 9)).expect("taken");
+    let before = commits();
+    assert_eq!((take().len(), commits()), (0, before));
+    let wait = waits(&engine).remove(0);
+    let one = edn("{:action :approve}");
+    let answer = engine.answer_waits(Target::Name(wait.id), &one, Answering::default());
+    block_on(answer).expect("answered");
+    assert_eq!((take().len(), commits()), (1, before + 2));
+}

@@ -1,5 +1,6 @@
 //! A step request: its config, its path, and its journal entries.
 
+use std::borrow::Cow;
 use std::cell::Cell;
 use std::ops::Deref;
 use std::rc::Rc;
@@ -345,15 +346,33 @@ impl Executor<'_> {
     }
 
     /// Returns the text of a request without the secrets of the run's input. Only these are known in every execution.
-    fn without_secrets(&self, canonical: &str) -> String {
-        let mut text = canonical.to_owned();
+    fn without_secrets<'t>(&self, canonical: &'t str) -> Cow<'t, str> {
+        let mut text = Cow::Borrowed(canonical);
         for secret in &self.scope.input_secrets {
             let literal = codec::encode(&Value::from(secret.reveal())).unwrap_or_default();
             if let Some(content) = literal.get(1..literal.len().saturating_sub(1)) {
-                text = text.replace(content, SECRET);
+                text = text.replace(content, SECRET).into();
             }
         }
         text
+    }
+
+    /// Returns the digest of a request, and the digests that earlier builds computed for it.
+    fn digests(&self, kind: &str, canonical: &str) -> (String, Vec<String>) {
+        let digest = |canonical: &str| {
+            let mut digest = codec::digest_bytes(format!("{kind} {canonical}").as_bytes());
+            digest.truncate(32);
+            digest
+        };
+        // Neither the run's own id nor its secrets count: a fork makes the same request under another id, an imported
+        // run gets new secrets, and a digest must not help to guess one.
+        let own = self.scope.run.as_str();
+        let hidden = self.without_secrets(canonical);
+        if hidden == canonical && !canonical.contains(own) {
+            return (digest(canonical), Vec::new());
+        }
+        let older = [digest(canonical), digest(&canonical.replace(own, OWN_RUN))];
+        (digest(&hidden.replace(own, OWN_RUN)), older.into())
     }
 
     fn step_of(&self, spec: &'static StepSpec) -> &dyn Step {
@@ -375,20 +394,7 @@ impl Executor<'_> {
         // The digest is computed from the flow's own config: a default that a later build adds does not change it.
         let canonical = codec::canonical(given)
             .map_err(|error| StepError::config(error.code(), error.to_string()))?;
-        let digest = |canonical: &str| {
-            let mut digest = codec::digest_bytes(format!("{} {canonical}", spec.kind).as_bytes());
-            digest.truncate(32);
-            digest
-        };
-        // Neither the run's own id nor its secrets count: a fork makes the same request under another id, an imported
-        // run gets new secrets, and a digest must not help to guess one.
-        let hidden = self.without_secrets(&canonical);
-        let own = self.scope.run.as_str();
-        let texts = [canonical.clone(), canonical.replace(own, OWN_RUN)];
-        let older = texts
-            .iter()
-            .filter(|_| hidden != canonical || canonical.contains(own));
-        let older_digests = older.map(|text| digest(text)).collect();
+        let (digest, older_digests) = self.digests(spec.kind, &canonical);
         let text = |key: &str| config.get(key).and_then(Value::as_str).map(str::to_owned);
         let name = |key: &str| config.get(key).and_then(name_of);
         let option = |key: &str| config.get(key).unwrap_or(&Value::Nil);
@@ -398,10 +404,10 @@ impl Executor<'_> {
             branch: branch.clone(),
             step,
             spec,
-            digest: digest(&hidden.replace(own, OWN_RUN)),
+            digest,
             older_digests,
             place: Span::NONE,
-            request: shorten(&self.scope.redact_edn(canonical.clone())),
+            request: shorten(&self.scope.redact_edn(canonical)),
             is_request_kept: Cell::new(false),
             title: text("title")
                 .map_or_else(|| path.step.clone(), |title| self.scope.redact(title)),

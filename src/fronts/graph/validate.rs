@@ -111,8 +111,7 @@ impl<'a> Parts<'a> {
     }
 
     fn node(&self, id: &str) -> Option<&'a Json> {
-        let found = self.nodes.iter().find(|(known, _)| *known == id);
-        found.map(|(_, node)| *node)
+        self.spec.get("nodes")?.as_object()?.get(id)
     }
 
     fn kind(&self, id: &str) -> Option<&'a str> {

@@ -195,6 +195,38 @@ fn a_document_that_differs_from_its_run_is_refused() {
 }
 
 #[test]
+fn a_document_has_the_trace_of_the_journal_after_each_answer() {
+    run(async {
+        let (project, uri) = started().await;
+        let steps = [
+            ("next_step", json!({})),
+            ("think", json!({"thought": "slow"})),
+            ("submit", json!({"status": "success", "note": "done"})),
+            ("next_step", json!({})),
+            ("reset_execution", json!({})),
+            ("next_step", json!({})),
+            ("submit", json!({"status": "success"})),
+        ];
+        for (tool, arguments) in steps {
+            let answer = project.on(&uri, tool, arguments).await;
+            assert!(answer.get("error").is_none(), "{tool}: {answer}");
+            let trace = project.on(&uri, "read_trace", json!({})).await;
+            assert_eq!(document(&project, "run.json")["trace"], trace, "{tool}");
+            // What another process writes is read from its file, whatever this one remembers.
+            let other = flowstone_fronts::tree::Trees::new(&project.engine, "other", None);
+            let handle = other.handle(&uri).expect("a handle");
+            other.resume(&handle).await.expect("an unchanged document");
+        }
+        assert_eq!(
+            document(&project, "run.json")["trace"]
+                .as_array()
+                .map(Vec::len),
+            Some(1)
+        );
+    });
+}
+
+#[test]
 fn malformed_documents_are_refused() {
     run(async {
         let (project, _) = started().await;

@@ -4,13 +4,14 @@ use std::path::PathBuf;
 
 use flowstone_engine::ports::Stores;
 use flowstone_engine::{Engine, EngineConfig};
-use flowstone_fronts::tree::{TreeError, Trees, tools};
+use flowstone_fronts::tree::{TreeError, Trees, Written, tools};
 use serde_json::{Value as Json, json};
 
 /// A scratch project and its engine.
 pub struct Project {
     pub folder: tempfile::TempDir,
     pub engine: Engine,
+    written: Written,
 }
 
 impl Project {
@@ -35,12 +36,17 @@ impl Project {
         }
         let steps = flowstone_project::all_steps();
         let engine = Engine::open(EngineConfig::for_tests(folder.path(), stores, steps));
-        Project { folder, engine }
+        let written = Written::new();
+        Project {
+            folder,
+            engine,
+            written,
+        }
     }
 
     /// Calls a tool; an error is its message.
     pub async fn call(&self, tool: &str, arguments: Json) -> Result<Json, TreeError> {
-        let trees = Trees::new(&self.engine, "test", None);
+        let trees = Trees::new(&self.engine, "test", None).remembering(&self.written);
         let tool = tools::find(tool).expect("a tool");
         let arguments = arguments.as_object().expect("an object").clone();
         tools::call(&trees, tool, &arguments).await
