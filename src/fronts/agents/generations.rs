@@ -221,7 +221,7 @@ fn overrides(agent: &Agent, who: &Who, body: &Body) -> Result<Map<String, Json>,
 /// Returns the run of a generation or a trace.
 ///
 /// # Errors
-/// When there is none of that id.
+/// When no record has that id.
 pub async fn find(engine: &Engine, noun: &str, id: &str) -> Result<(RunRow, Origin), ApiError> {
     let run = RunId::from_text(ids::key_of(id));
     let row = match engine.run(&run).await {
@@ -274,7 +274,7 @@ pub struct View {
 /// Returns a generation as it is now.
 ///
 /// # Errors
-/// When there is none of that id.
+/// When no record has that id.
 pub async fn view(engine: &Engine, id: &str) -> Result<View, ApiError> {
     let (row, origin) = find(engine, "generation", id).await?;
     let wait = match row.status {

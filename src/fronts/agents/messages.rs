@@ -30,7 +30,7 @@ impl Messages {
     /// Reads `messages` and `prompt` of a body: messages first, the prompt last.
     ///
     /// # Errors
-    /// When there is none, or one is malformed.
+    /// When no message is given, or one is malformed.
     pub fn read(body: &Body) -> Result<Messages, ApiError> {
         let mut messages = Messages::default();
         let mut system: Vec<String> = Vec::new();

@@ -46,7 +46,7 @@ pub async fn of(engine: &Engine, id: Option<&str>) -> Result<String, ApiError> {
 /// Deletes a project that has no agents, tools or providers.
 ///
 /// # Errors
-/// When there is none of that id, or it is in use.
+/// When no record has that id, or it is in use.
 pub async fn delete(engine: &Engine, id: &str) -> Result<(), ApiError> {
     let project = Records::Projects.get(engine, id).await?;
     for kind in [Records::Agents, Records::Providers, Records::Tools] {

@@ -137,7 +137,7 @@ pub async fn update(engine: &Engine, id: &str, body: Json) -> Result<Json, ApiEr
 /// Deletes a provider that no agent uses.
 ///
 /// # Errors
-/// When there is none of that id, or an agent uses it.
+/// When no record has that id, or an agent uses it.
 pub async fn delete(engine: &Engine, id: &str) -> Result<(), ApiError> {
     let record = Records::Providers.get(engine, id).await?;
     let agents = Records::Agents
@@ -316,7 +316,7 @@ pub async fn update_secret(engine: &Engine, id: &str, body: Json) -> Result<Json
 /// Deletes a secret that no provider uses.
 ///
 /// # Errors
-/// When there is none of that id, or a provider uses it.
+/// When no record has that id, or a provider uses it.
 pub async fn delete_secret(engine: &Engine, id: &str) -> Result<(), ApiError> {
     let record = Records::Secrets.get(engine, id).await?;
     if let Some(user) = users(engine, &record).await?.first() {

@@ -159,7 +159,7 @@ pub async fn update(engine: &Engine, id: &str, body: Json) -> Result<Json, ApiEr
 /// Deletes a tool that no agent uses.
 ///
 /// # Errors
-/// When there is none of that id, or an agent uses it.
+/// When no record has that id, or an agent uses it.
 pub async fn delete(engine: &Engine, id: &str) -> Result<(), ApiError> {
     let record = Records::Tools.get(engine, id).await?;
     let agents = Records::Agents

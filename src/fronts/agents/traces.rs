@@ -20,7 +20,7 @@ const CLIENT: &str = "client";
 /// Returns a trace with its steps.
 ///
 /// # Errors
-/// When there is none of that id.
+/// When no record has that id.
 pub async fn show(engine: &Engine, id: &str) -> Result<Json, ApiError> {
     let (row, origin) = generations::find(engine, "trace", id).await?;
     let report = engine.show_run(&row.id).await?;
@@ -143,7 +143,7 @@ pub async fn list(engine: &Engine, filter: &Filter) -> Result<Page<Json>, ApiErr
 /// Returns the tree of a trace, from its root.
 ///
 /// # Errors
-/// When there is none of that id.
+/// When no record has that id.
 pub async fn tree(engine: &Engine, id: &str) -> Result<Json, ApiError> {
     let (row, origin) = generations::find(engine, "trace", id).await?;
     let mut root = head(&row.id, &origin, row.created_ms);
@@ -154,7 +154,7 @@ pub async fn tree(engine: &Engine, id: &str) -> Result<Json, ApiError> {
 /// Returns the generations of a trace.
 ///
 /// # Errors
-/// When there is none of that id.
+/// When no record has that id.
 pub async fn generations(engine: &Engine, id: &str) -> Result<Json, ApiError> {
     let (row, _) = generations::find(engine, "trace", id).await?;
     let generation = ids::generation(&row.id);

@@ -143,7 +143,7 @@ impl Call {
         }
     }
 
-    /// Returns what a model is told that cannot be forced to call a tool; nothing if it need not call one.
+    /// Returns the instruction for a model that cannot be forced to call a tool; nothing if it need not call one.
     pub fn asked_to_call(&self) -> Option<String> {
         match self.tool_choice {
             ToolChoice::Required if !self.tools.is_empty() => {

@@ -80,7 +80,7 @@ fn objective() {
         .project
         .check("(flow/step :agent :a {:connection :ai})");
     assert!(
-        missing.starts_with("E0711 the `:agent` step needs `:objective`"),
+        missing.starts_with("E0840 the agent has no `:objective`"),
         "{missing}"
     );
 }
