@@ -9,7 +9,7 @@ use flowstone_lang::value::Symbol;
 use crate::help::public;
 
 /// Returns the start of the word before the cursor, and its completions.
-pub fn complete(
+pub(crate) fn complete(
     session: &Session,
     keywords: &BTreeSet<String>,
     line: &str,
@@ -39,7 +39,7 @@ pub fn complete(
 }
 
 /// Collects the keywords of a text, for later completion.
-pub fn note_keywords(text: &str, keywords: &mut BTreeSet<String>) {
+pub(crate) fn note_keywords(text: &str, keywords: &mut BTreeSet<String>) {
     let words = text.split(|c: char| c.is_whitespace() || "()[]{}\"',;@^`~".contains(c));
     for word in words {
         if word.len() > 1 && word.starts_with(':') {

@@ -24,7 +24,7 @@ use crate::forms::split;
 use crate::paint::paint;
 
 /// An entry from the keyboard.
-pub enum Entry {
+pub(crate) enum Entry {
     Text(String),
     /// Ctrl-C: the line is discarded.
     Dropped,
@@ -33,7 +33,7 @@ pub enum Entry {
 }
 
 /// The prompt of a terminal.
-pub struct Lines {
+pub(crate) struct Lines {
     editor: Editor<Assistant, FileHistory>,
     /// Whether Ctrl-C ended the last line.
     is_dropped: Arc<AtomicBool>,
@@ -45,7 +45,7 @@ impl Lines {
     ///
     /// # Errors
     /// When the terminal cannot be used.
-    pub fn open(
+    pub(crate) fn open(
         session: Rc<Session>,
         history: Option<&Path>,
         colored: bool,
@@ -82,7 +82,7 @@ impl Lines {
     ///
     /// # Errors
     /// When the terminal is gone.
-    pub fn next(&mut self, prompt: &str) -> Result<Entry, ReadlineError> {
+    pub(crate) fn next(&mut self, prompt: &str) -> Result<Entry, ReadlineError> {
         self.is_dropped.store(false, Ordering::Relaxed);
         match self.editor.readline(prompt) {
             Ok(_) if self.is_dropped.load(Ordering::Relaxed) => Ok(Entry::Dropped),

@@ -5,7 +5,7 @@ use flowstone_lang::value::{Span, Symbol, Value};
 
 /// A form at the prompt: its text, and the form as far as the prompt needs it.
 #[derive(Debug)]
-pub struct Typed<'a> {
+pub(crate) struct Typed<'a> {
     pub text: &'a str,
     pub form: Value,
 }
@@ -14,7 +14,7 @@ pub struct Typed<'a> {
 ///
 /// # Errors
 /// When the text cannot be read; with `at_end`, another line may complete it.
-pub fn split(text: &str) -> Result<Vec<Typed<'_>>, ReadError> {
+pub(crate) fn split(text: &str) -> Result<Vec<Typed<'_>>, ReadError> {
     let mut reader = Reader::new(text, ReadOptions::code(Span::NONE.source));
     let mut cx = AnyName;
     let mut forms = Vec::new();
@@ -31,7 +31,7 @@ pub fn split(text: &str) -> Result<Vec<Typed<'_>>, ReadError> {
 }
 
 /// Returns the text of the first form.
-pub fn first(text: &str) -> Option<&str> {
+pub(crate) fn first(text: &str) -> Option<&str> {
     let mut reader = Reader::new(text, ReadOptions::code(Span::NONE.source));
     reader.next(&mut AnyName).ok()??;
     text.get(..reader.position() as usize).map(str::trim)

@@ -30,7 +30,7 @@ Steps work here as in a flow: (flow/step :http :page {:url \"https://example.com
 
 /// A form that the prompt answers itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Question {
+pub(crate) enum Question {
     Apropos(String),
     Dir(Symbol),
     Doc(Symbol),
@@ -47,7 +47,7 @@ pub enum Question {
 
 impl Question {
     /// Returns the question of a form; `None` for any other form, or if the program defines a function of that name.
-    pub fn of(session: &Session, form: &Value) -> Option<Question> {
+    pub(crate) fn of(session: &Session, form: &Value) -> Option<Question> {
         if let Value::Keyword(name) = form {
             return Question::alone(&name.to_string());
         }
@@ -97,7 +97,7 @@ impl Question {
     ///
     /// # Errors
     /// Any exception thrown while a library function is defined, or Ctrl-C.
-    pub fn answer(&self, session: &Session, vm: &mut Vm) -> Result<String> {
+    pub(crate) fn answer(&self, session: &Session, vm: &mut Vm) -> Result<String> {
         match self {
             Question::Apropos(part) => Ok(apropos(session, part)),
             Question::Dir(name) => Ok(dir(session, *name)),
@@ -121,7 +121,7 @@ impl Question {
 }
 
 /// Returns the argument of a question.
-pub fn argument(form: &Value) -> Option<&Value> {
+pub(crate) fn argument(form: &Value) -> Option<&Value> {
     match form {
         Value::List(list) => list.iter().nth(1),
         _ => None,
@@ -356,7 +356,7 @@ fn namespaces(session: &Session) -> Vec<Symbol> {
 }
 
 /// Returns the public names that a namespace defines itself, sorted.
-pub fn public(session: &Session, namespace: Symbol) -> BTreeSet<String> {
+pub(crate) fn public(session: &Session, namespace: Symbol) -> BTreeSet<String> {
     let of_library = namespace.to_string();
     let mut names: BTreeSet<String> = library::names(&of_library)
         .filter(|name| library::forms_of(&of_library, name).all(|form| !form.is_private()))

@@ -16,7 +16,7 @@ enum Node<'a> {
 }
 
 /// Returns the text with line breaks if it is wider than `width`.
-pub fn lay_out(text: &str, width: usize) -> String {
+pub(crate) fn lay_out(text: &str, width: usize) -> String {
     if text.contains('\n') || count(text) <= width {
         return text.to_owned();
     }

@@ -4,6 +4,7 @@
 //! the world and performs steps.
 
 #![forbid(unsafe_code)]
+#![warn(unreachable_pub)]
 
 mod complete;
 mod editor;

@@ -9,7 +9,7 @@ const SPECIAL: Style = AnsiColor::Yellow.on_default();
 const COMMENT: Style = Style::new().dimmed();
 
 /// Returns the text with colour codes.
-pub fn paint(text: &str) -> String {
+pub(crate) fn paint(text: &str) -> String {
     let mut out = String::with_capacity(text.len() * 2);
     let mut rest = text;
     while !rest.is_empty() {

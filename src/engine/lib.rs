@@ -4,6 +4,7 @@
 //! It knows nothing of SQL, HTTP, providers or terminals: those come through [`ports`] and [`step::Step`].
 
 #![forbid(unsafe_code)]
+#![warn(unreachable_pub)]
 
 pub mod archive;
 mod asker;

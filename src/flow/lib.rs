@@ -3,6 +3,7 @@
 //! Execution and its journal belong to the engine. Step types depend only on this crate and on the model.
 
 #![forbid(unsafe_code)]
+#![warn(unreachable_pub)]
 
 pub mod approval;
 pub mod auth;

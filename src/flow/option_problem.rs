@@ -50,7 +50,7 @@ impl Wrong {
 }
 
 /// Returns an option as a map that has only these keys.
-pub fn keys<'v>(
+pub(crate) fn keys<'v>(
     code: &'static str,
     key: &'static str,
     value: &'v Value,

@@ -2,6 +2,7 @@
 //! journal of the runs in its own shape. It has no store and executes nothing itself.
 
 #![forbid(unsafe_code)]
+#![warn(unreachable_pub)]
 
 use flowstone_flow::format::Formats;
 

@@ -18,7 +18,7 @@
 //! each other's namespaces, and any number of them may live on one thread. Values stay on their thread; only text
 //! crosses. Inside, imports go one way: session → compiler, core → vm → value, and compiler → reader → value.
 
-#![warn(missing_docs)]
+#![warn(missing_docs, unreachable_pub)]
 
 pub(crate) mod compiler;
 pub(crate) mod core;

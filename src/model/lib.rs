@@ -5,6 +5,7 @@
 //! works. Stores depend on this crate only.
 
 #![forbid(unsafe_code)]
+#![warn(unreachable_pub)]
 
 pub mod blob;
 pub mod changeset;

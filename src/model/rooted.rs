@@ -247,13 +247,13 @@ mod linux {
 
     use super::Root;
 
-    pub type Handle = OwnedFd;
+    pub(super) type Handle = OwnedFd;
 
     const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY);
     /// Flags that open a fifo even if it has no writer, and do not make a terminal the controlling one.
     const READ: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
 
-    pub fn open_root(path: &Path) -> io::Result<Handle> {
+    pub(super) fn open_root(path: &Path) -> io::Result<Handle> {
         // The path is canonical: if it contains a link, the link was put there since.
         let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
         let flags = FOLDER | OFlags::CLOEXEC | OFlags::NOFOLLOW;
@@ -317,25 +317,25 @@ mod linux {
         Ok((open(root, folder, FOLDER, Mode::empty())?, name))
     }
 
-    pub fn open_file(root: &Root, path: &Path) -> io::Result<File> {
+    pub(super) fn open_file(root: &Root, path: &Path) -> io::Result<File> {
         open(root, path, READ, Mode::empty()).map(File::from)
     }
 
-    pub fn open_without_waiting(path: &Path) -> io::Result<File> {
+    pub(super) fn open_without_waiting(path: &Path) -> io::Result<File> {
         Ok(fs::open(path, READ | OFlags::CLOEXEC, Mode::empty())?.into())
     }
 
-    pub fn read_link(root: &Root, path: &Path) -> io::Result<String> {
+    pub(super) fn read_link(root: &Root, path: &Path) -> io::Result<String> {
         let (folder, name) = parent(root, path)?;
         let target = fs::readlinkat(&folder, name, Vec::new())?;
         Ok(target.to_string_lossy().into_owned())
     }
 
-    pub fn metadata(root: &Root, path: &Path) -> io::Result<Metadata> {
+    pub(super) fn metadata(root: &Root, path: &Path) -> io::Result<Metadata> {
         File::from(open(root, path, OFlags::PATH, Mode::empty())?).metadata()
     }
 
-    pub fn make_folders(root: &Root, path: &Path) -> io::Result<()> {
+    pub(super) fn make_folders(root: &Root, path: &Path) -> io::Result<()> {
         let mut at = step(root.folder.as_fd(), OsStr::new("."))?;
         for name in names(path) {
             match fs::mkdirat(&at, name, Mode::from_raw_mode(0o777)) {
@@ -346,28 +346,28 @@ mod linux {
         Ok(())
     }
 
-    pub fn create(root: &Root, path: &Path, mode: u32) -> io::Result<File> {
+    pub(super) fn create(root: &Root, path: &Path, mode: u32) -> io::Result<File> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
         open(root, path, flags, Mode::from_raw_mode(mode)).map(File::from)
     }
 
-    pub fn make_link(root: &Root, target: &str, path: &Path) -> io::Result<()> {
+    pub(super) fn make_link(root: &Root, target: &str, path: &Path) -> io::Result<()> {
         let (folder, name) = parent(root, path)?;
         Ok(fs::symlinkat(target, &folder, name)?)
     }
 
-    pub fn rename(root: &Root, from: &Path, to: &Path) -> io::Result<()> {
+    pub(super) fn rename(root: &Root, from: &Path, to: &Path) -> io::Result<()> {
         let (from_folder, from) = parent(root, from)?;
         let (to_folder, to) = parent(root, to)?;
         Ok(fs::renameat(&from_folder, from, &to_folder, to)?)
     }
 
-    pub fn remove(root: &Root, path: &Path) -> io::Result<()> {
+    pub(super) fn remove(root: &Root, path: &Path) -> io::Result<()> {
         let (folder, name) = parent(root, path)?;
         Ok(fs::unlinkat(&folder, name, AtFlags::empty())?)
     }
 
-    pub fn sync_folder(root: &Root, path: &Path) -> io::Result<()> {
+    pub(super) fn sync_folder(root: &Root, path: &Path) -> io::Result<()> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;
         File::from(open(root, path, flags, Mode::empty())?).sync_all()
     }

@@ -3,6 +3,7 @@
 //! The steps `:search` and `:workspace` are here, because they see more than their own run.
 
 #![forbid(unsafe_code)]
+#![warn(unreachable_pub)]
 
 pub mod connections;
 pub mod flow_files;

@@ -320,7 +320,7 @@ impl Connection {
         Some(Arc::new(hosts))
     }
 
-    pub fn add(&mut self, place: &str, map: &Value) -> Result<(), StepError> {
+    pub(crate) fn add(&mut self, place: &str, map: &Value) -> Result<(), StepError> {
         let fields = Fields::inside(place, map)?;
         if let Some(url) = fields.text("base-url")? {
             self.base_url = Some(url.to_string());
@@ -362,7 +362,7 @@ impl Connection {
 
 impl Auth {
     /// Reads an `:auth` map. It names a secret; a literal secret is refused.
-    pub fn read(place: &str, map: &Value) -> Result<Auth, StepError> {
+    pub(crate) fn read(place: &str, map: &Value) -> Result<Auth, StepError> {
         let fields = Fields::inside(place, map)?;
         for key in LITERAL_SECRET_KEYS {
             if fields.has(key) {
@@ -458,7 +458,12 @@ impl Auth {
     }
 
     /// Looks up the secret now, for a host.
-    pub fn secret(&self, cx: &StepContext, owner: &str, host: &Host) -> Result<Secret, StepError> {
+    pub(crate) fn secret(
+        &self,
+        cx: &StepContext,
+        owner: &str,
+        host: &Host,
+    ) -> Result<Secret, StepError> {
         match self.secret_name() {
             Some(name) => cx
                 .secret_for(name, host)?
@@ -479,7 +484,12 @@ impl Auth {
     }
 
     /// Returns the additions to a request. [`crate::http`] obtains tokens that must be requested first.
-    pub fn proof(&self, cx: &StepContext, owner: &str, host: &Host) -> Result<Proof, StepError> {
+    pub(crate) fn proof(
+        &self,
+        cx: &StepContext,
+        owner: &str,
+        host: &Host,
+    ) -> Result<Proof, StepError> {
         let header = |name: &str, value| Proof::Header(name.to_string(), value);
         Ok(match self {
             Auth::Unsaid | Auth::None => Proof::None,

@@ -1,6 +1,7 @@
 //! The step types and the model providers, one file each.
 
 #![forbid(unsafe_code)]
+#![warn(unreachable_pub)]
 
 pub mod agent;
 mod connection_facts;

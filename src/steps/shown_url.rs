@@ -1,7 +1,7 @@
 //! Addresses as messages show them.
 
 /// Returns an address without its password.
-pub fn without_password(repo: &str) -> String {
+pub(crate) fn without_password(repo: &str) -> String {
     let Some((scheme, rest)) = repo.split_once("://") else {
         return repo.to_string();
     };

@@ -31,12 +31,12 @@ pub(crate) fn vector<T: AsRef<str>>(items: impl IntoIterator<Item = T>) -> Strin
 pub(crate) struct MapText(String);
 
 impl MapText {
-    pub fn new() -> MapText {
+    pub(crate) fn new() -> MapText {
         MapText("{".to_owned())
     }
 
     /// Adds an entry whose value is EDN text.
-    pub fn raw(mut self, key: &str, value: &str) -> MapText {
+    pub(crate) fn raw(mut self, key: &str, value: &str) -> MapText {
         if self.0.len() > 1 {
             self.0.push(' ');
         }
@@ -47,20 +47,20 @@ impl MapText {
         self
     }
 
-    pub fn text(self, key: &str, value: &str) -> MapText {
+    pub(crate) fn text(self, key: &str, value: &str) -> MapText {
         let value = text(value);
         self.raw(key, &value)
     }
 
-    pub fn count(self, key: &str, value: usize) -> MapText {
+    pub(crate) fn count(self, key: &str, value: usize) -> MapText {
         self.raw(key, &value.to_string())
     }
 
-    pub fn bool(self, key: &str, value: bool) -> MapText {
+    pub(crate) fn bool(self, key: &str, value: bool) -> MapText {
         self.raw(key, if value { "true" } else { "false" })
     }
 
-    pub fn finish(mut self) -> String {
+    pub(crate) fn finish(mut self) -> String {
         self.0.push('}');
         self.0
     }

@@ -1,6 +1,7 @@
 //! The stores behind the engine's ports: SQLite, memory, and the vault of a project's secrets.
 
 #![forbid(unsafe_code)]
+#![warn(unreachable_pub)]
 
 mod edn;
 mod failure;

@@ -17,7 +17,7 @@ const TEXT_MAX: usize = 1 << 20;
 
 /// The texts in progress of all runs.
 #[derive(Clone, Default)]
-pub struct LiveTexts(Arc<Mutex<HashMap<RunId, Arc<RunTexts>>>>);
+pub(crate) struct LiveTexts(Arc<Mutex<HashMap<RunId, Arc<RunTexts>>>>);
 
 /// The texts of one run, and its readers.
 struct RunTexts {

@@ -102,7 +102,7 @@ fn a_run_that_is_ended_by_force_calls_its_webhook_once() {
 fn a_run_that_is_taken_over_is_at_its_next_attempt() {
     let mut graphs = Graphs::serve();
     let hook = Server::start(|_, before| match before {
-        0 => Answer::Hang,
+        0 => Answer::Hang(Vec::new()),
         _ => Answer::Json("{}".to_owned()),
     });
     graphs.agent("told", &calling("CALL", &["lookup"]), json!({}));

@@ -51,7 +51,7 @@ pub(super) struct Executed {
 
 impl Executed {
     /// Returns when the child cannot be executed further in this process.
-    pub async fn outcome(&self) -> Result<RunOutcome, EngineError> {
+    pub(super) async fn outcome(&self) -> Result<RunOutcome, EngineError> {
         loop {
             let news = self.end.news.notified();
             if let Some(outcome) = self.end.outcome.take() {
@@ -62,7 +62,7 @@ impl Executed {
     }
 
     /// Stops waiting for the child: a cancelled child executes its `finally` blocks, any other is suspended.
-    pub fn leave(&self) {
+    pub(super) fn leave(&self) {
         if self.branch.has_child() || self.close == ParentClose::Abandon {
             self.interrupt.trigger();
         } else {

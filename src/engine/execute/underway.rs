@@ -47,7 +47,7 @@ impl Wake for Nudge {
 }
 
 impl<'f, T> Underway<'f, T> {
-    pub fn new() -> Underway<'f, T> {
+    pub(super) fn new() -> Underway<'f, T> {
         Underway {
             futures: BTreeMap::new(),
             woken: Arc::default(),
@@ -55,7 +55,7 @@ impl<'f, T> Underway<'f, T> {
     }
 
     /// Adds a future; it is first polled by the next [`Underway::poll`].
-    pub fn add(&mut self, id: u64, future: LocalFuture<'f, T>) {
+    pub(super) fn add(&mut self, id: u64, future: LocalFuture<'f, T>) {
         let woken = self.woken.clone();
         let waker = Waker::from(Arc::new(Nudge { id, woken }));
         self.futures.insert(
@@ -70,25 +70,25 @@ impl<'f, T> Underway<'f, T> {
     }
 
     /// Drops a future.
-    pub fn remove(&mut self, id: u64) {
+    pub(super) fn remove(&mut self, id: u64) {
         self.futures.remove(&id);
     }
 
     /// Drops the futures that have not been polled yet.
-    pub fn drop_unpolled(&mut self) {
+    pub(super) fn drop_unpolled(&mut self) {
         self.futures.retain(|_, entry| entry.is_polled);
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.futures.is_empty()
     }
 
-    pub fn ids(&self) -> impl Iterator<Item = u64> {
+    pub(super) fn ids(&self) -> impl Iterator<Item = u64> {
         self.futures.keys().copied()
     }
 
     /// Polls all woken futures; ready with those that have completed.
-    pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Vec<(u64, T)>> {
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Vec<(u64, T)>> {
         let woken = {
             let mut inner = self.woken.0.lock().unwrap_or_else(PoisonError::into_inner);
             inner.1 = Some(cx.waker().clone());

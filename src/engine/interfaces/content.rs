@@ -105,7 +105,7 @@ fn form(body: &[u8]) -> Result<Content, InterfaceError> {
 }
 
 /// Decodes the escapes of a query or a form; nothing if one is malformed.
-pub fn unescaped(text: &str) -> Option<String> {
+pub(super) fn unescaped(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
     while let Some(byte) = rest.next() {

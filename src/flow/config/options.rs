@@ -27,12 +27,12 @@ fn shape(name: &str) -> Option<Shape> {
 }
 
 /// Tells whether a common option checks its own contents.
-pub fn has_check(name: &str) -> bool {
+pub(super) fn has_check(name: &str) -> bool {
     shape(name).is_some()
 }
 
 /// Checks a common option. In a literal, computed values are treated as absent.
-pub fn check(field: &Field, value: &Value, literal: bool) -> Result<(), Wrong> {
+pub(super) fn check(field: &Field, value: &Value, literal: bool) -> Result<(), Wrong> {
     let Some(shape) = shape(field.name) else {
         return Ok(());
     };

@@ -13,10 +13,10 @@ use super::{FlowFunction, name_of};
 use crate::diagnostic::Diagnostic;
 
 /// The step type that a named agent wraps.
-pub const KIND: &str = "agent";
+pub(super) const KIND: &str = "agent";
 
 /// The keys of an entry that are not fields of the `:agent` step, sorted.
-pub const OWN_KEYS: &[&str] = &[
+pub(super) const OWN_KEYS: &[&str] = &[
     "description",
     "id",
     "input-schema",

@@ -182,7 +182,7 @@ pub(super) fn add(
 }
 
 /// Tells whether a name, without its colon, may be the id of a packaged step.
-pub fn is_packaged_id(name: &str) -> bool {
+pub(super) fn is_packaged_id(name: &str) -> bool {
     let part = |text: &str| {
         text.starts_with(|char: char| char.is_ascii_alphabetic())
             && text

@@ -29,7 +29,7 @@ const KEYS: &[&str] = &[
 const SHORTEST_MS: i64 = 1_000;
 
 /// Reads the schedules, from current and from older keys.
-pub fn read(reading: &mut FlowReading<'_>, map: &Value) -> Vec<Schedule> {
+pub(super) fn read(reading: &mut FlowReading<'_>, map: &Value) -> Vec<Schedule> {
     let mut found: Vec<Schedule> = Vec::new();
     for (entry, span) in reading.maps(map, "schedules") {
         known_keys(reading, &entry, span);
@@ -51,7 +51,7 @@ pub fn read(reading: &mut FlowReading<'_>, map: &Value) -> Vec<Schedule> {
 }
 
 /// Checks that the input of each schedule is valid for its invocation.
-pub fn check_inputs(flow: &Flow, findings: &mut Vec<Diagnostic>) {
+pub(super) fn check_inputs(flow: &Flow, findings: &mut Vec<Diagnostic>) {
     for schedule in &flow.schedules {
         let Err(error) = coerce_input(flow, schedule.invocation.as_deref(), &schedule.input) else {
             continue;

@@ -27,7 +27,7 @@ pub struct ManifestError {
 }
 
 /// Makes the paths of rows absolute.
-pub type Resolve<'a> = &'a dyn Fn(&str) -> PathBuf;
+pub(super) type Resolve<'a> = &'a dyn Fn(&str) -> PathBuf;
 
 /// Reads `:allow`. `place` is its name in errors.
 ///

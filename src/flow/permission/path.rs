@@ -8,7 +8,7 @@ pub const PROTECTED: [&str; 3] = [".env", ".flowstone", ".git"];
 
 /// The project's settings, which contain the permissions of its flows. They may always be read, but are written only if
 /// a row names them.
-pub const SETTINGS: &str = "flowstone.edn";
+pub(super) const SETTINGS: &str = "flowstone.edn";
 
 /// Tells whether a path component is protected wherever it occurs.
 pub fn is_protected(component: &str) -> bool {

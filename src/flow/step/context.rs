@@ -88,7 +88,7 @@ impl Services {
 }
 
 /// A function that receives the progress of steps.
-pub type ProgressSink = dyn Fn(&StepPath, Progress);
+pub(super) type ProgressSink = dyn Fn(&StepPath, Progress);
 
 /// The state that all steps of a run share.
 pub struct Scope {

@@ -24,7 +24,8 @@ mod import;
 mod written;
 
 pub(super) use import::import;
-pub use written::{Document, Written};
+pub(super) use written::Document;
+pub use written::Written;
 
 /// The version of the documents that are written and read.
 pub(super) const SCHEMA_VERSION: u64 = 1;

@@ -37,7 +37,7 @@ impl Elsewhere {
     ///
     /// # Errors
     /// Why it cannot be used, or that it has to be read first.
-    pub fn get(&mut self, place: &str) -> Result<Rc<Json>, String> {
+    pub(super) fn get(&mut self, place: &str) -> Result<Rc<Json>, String> {
         if let Some(known) = self.known.get(place) {
             return known.clone();
         }

@@ -30,7 +30,7 @@ impl Files {
     ///
     /// # Errors
     /// When the folder cannot be opened.
-    pub fn below(folder: &Path) -> Result<Files, String> {
+    pub(super) fn below(folder: &Path) -> Result<Files, String> {
         let root = Root::open(folder).map_err(|error| said(&error))?;
         Ok(Files {
             root,
@@ -45,7 +45,7 @@ impl Files {
     ///
     /// # Errors
     /// When it lies outside the folder.
-    pub fn path_of(&self, path: &Path, beside: &str) -> Result<String, String> {
+    pub(super) fn path_of(&self, path: &Path, beside: &str) -> Result<String, String> {
         let found = self.inside(path, beside);
         if found.is_ok() || self.elsewhere.is_none() {
             return found;
@@ -90,7 +90,7 @@ impl Files {
     ///
     /// # Errors
     /// When the file does not exist, a link leads out of the folder, or the file is too large or malformed.
-    pub fn get(&mut self, path: &str) -> Result<Rc<Json>, String> {
+    pub(super) fn get(&mut self, path: &str) -> Result<Rc<Json>, String> {
         if let Some(read) = self.read.get(path) {
             return Ok(read.clone());
         }

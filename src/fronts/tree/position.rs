@@ -28,7 +28,7 @@ pub(super) struct Position {
 
 impl Position {
     /// Returns the position of a run at one of its waits; `None` if that is not the wait of a tree.
-    pub fn at_wait(run: RunRow, wait: WaitRow) -> Option<Position> {
+    pub(super) fn at_wait(run: RunRow, wait: WaitRow) -> Option<Position> {
         let entries = codec::entries_at(&wait.details, &["show", "data", "state"]).ok()??;
         let (mut small, mut large) = (Vec::new(), Vec::new());
         for (key, text) in entries {
@@ -48,7 +48,7 @@ impl Position {
     }
 
     /// Returns the position of a run that has ended. `last` is its last wait, if it had one.
-    pub fn at_end(run: RunRow, last: Option<WaitRow>) -> Option<Position> {
+    pub(super) fn at_end(run: RunRow, last: Option<WaitRow>) -> Option<Position> {
         let stored = match run.status {
             RunStatus::Completed => run.result.as_deref(),
             _ => run.error.as_deref(),
@@ -76,41 +76,41 @@ impl Position {
     }
 
     /// Tells whether the run follows an earlier one that was reset after its end.
-    pub fn is_reset(&self) -> bool {
+    pub(super) fn is_reset(&self) -> bool {
         let name = self.run.external_id.as_deref().unwrap_or_default();
         name.rsplit_once('#')
             .is_some_and(|(_, number)| number.parse::<u32>().is_ok())
     }
 
     /// Returns a text of the state, such as its `phase`; empty if it does not exist.
-    pub fn text(&self, key: &str) -> &str {
+    pub(super) fn text(&self, key: &str) -> &str {
         self.state
             .get(key)
             .and_then(Value::as_str)
             .unwrap_or_default()
     }
 
-    pub fn phase(&self) -> &str {
+    pub(super) fn phase(&self) -> &str {
         self.text("phase")
     }
 
     /// Tells whether the driver has accepted the protocol, or does not need to.
-    pub fn is_accepted(&self) -> bool {
+    pub(super) fn is_accepted(&self) -> bool {
         self.state.get("accepted") == Some(&Value::Bool(true))
     }
 
     /// Tells whether the run started with the gate.
-    pub fn has_gate(&self) -> bool {
+    pub(super) fn has_gate(&self) -> bool {
         self.state.get("gate") == Some(&Value::Bool(true))
     }
 
     /// Returns `$VAR`.
-    pub fn var(&self) -> Json {
+    pub(super) fn var(&self) -> Json {
         self.json("var")
     }
 
     /// Returns the member `runtime` of documents.
-    pub fn bookkeeping(&self) -> Json {
+    pub(super) fn bookkeeping(&self) -> Json {
         json!({
             "node_status": self.json("node-status"),
             "step_index": self.json("step-index"),
@@ -119,7 +119,7 @@ impl Position {
     }
 
     /// Returns the name of one offer of a request; after a retry, the same request has another name.
-    pub fn cursor(&self) -> String {
+    pub(super) fn cursor(&self) -> String {
         let offer = match self.state.get("offer") {
             Some(Value::Int(offer)) => *offer,
             _ => 0,
@@ -130,7 +130,7 @@ impl Position {
     }
 
     /// Returns the open request, or the result of the tree; `None` while the run is idle.
-    pub fn request(&self) -> Option<Json> {
+    pub(super) fn request(&self) -> Option<Json> {
         match self.text("status") {
             "complete" => return Some(json!({"status": "done"})),
             "failed" => return Some(json!({"status": "failure"})),
@@ -151,7 +151,7 @@ impl Position {
     }
 
     /// Returns the name of the open request.
-    pub fn request_name(&self) -> Option<&str> {
+    pub(super) fn request_name(&self) -> Option<&str> {
         self.state.get("at")?.get("name")?.as_str()
     }
 

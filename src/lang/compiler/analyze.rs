@@ -49,7 +49,7 @@ pub(super) enum Meaning {
 
 impl Analyzer<'_> {
     /// Begins the analysis of a top-level form.
-    pub fn at_top<'a>(vm: &'a mut Vm, form: &Value) -> Analyzer<'a> {
+    pub(super) fn at_top<'a>(vm: &'a mut Vm, form: &Value) -> Analyzer<'a> {
         let mut scopes = Scopes::default();
         scopes.enter_function(None);
         Analyzer {
@@ -63,7 +63,7 @@ impl Analyzer<'_> {
     }
 
     /// Analyses a form.
-    pub fn node(&mut self, form: &Value) -> Result<Node> {
+    pub(super) fn node(&mut self, form: &Value) -> Result<Node> {
         self.vm.check_native_stack().map_err(|_| self.too_deep())?;
         let outer = self.place;
         self.place = self.place_of(form.span());
@@ -73,7 +73,7 @@ impl Analyzer<'_> {
     }
 
     /// Analyses the item of a collection form at `idx`, which may be a literal without a place of its own.
-    pub fn item(&mut self, form: &Value, parent: &Value, idx: usize) -> Result<Node> {
+    pub(super) fn item(&mut self, form: &Value, parent: &Value, idx: usize) -> Result<Node> {
         let outer = self.place;
         let known = parent
             .place()
@@ -183,7 +183,7 @@ impl Analyzer<'_> {
     }
 
     /// Analyses the body of a `do`, `let` or similar form: the forms from `from` on.
-    pub fn body(&mut self, form: &Value, items: &[Value], from: usize) -> Result<Node> {
+    pub(super) fn body(&mut self, form: &Value, items: &[Value], from: usize) -> Result<Node> {
         let span = self.place;
         match items.get(from..).unwrap_or(&[]) {
             [] => Ok(Node::constant(Value::Nil, span)),
@@ -205,12 +205,15 @@ impl Analyzer<'_> {
     }
 
     /// Analyses an expression that is not in tail position for `recur`.
-    pub fn not_tail<T>(&mut self, analyze: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+    pub(super) fn not_tail<T>(
+        &mut self,
+        analyze: impl FnOnce(&mut Self) -> Result<T>,
+    ) -> Result<T> {
         self.barrier("recur is only allowed where it is the last thing that is done: it is not in tail position", analyze)
     }
 
     /// Analyses an expression that `recur` cannot leave; `why` is the message.
-    pub fn barrier<T>(
+    pub(super) fn barrier<T>(
         &mut self,
         why: &'static str,
         analyze: impl FnOnce(&mut Self) -> Result<T>,
@@ -457,7 +460,7 @@ impl Analyzer<'_> {
 
     /// Reports a host name that does not exist: now, or when the place is reached in programs that use parts of
     /// libraries.
-    pub fn deferred(&self, refused: Exception) -> Result<Node> {
+    pub(super) fn deferred(&self, refused: Exception) -> Result<Node> {
         if !self.vm.world().defers_host_names() {
             return Err(refused.into());
         }
@@ -469,7 +472,7 @@ impl Analyzer<'_> {
     }
 
     /// Resolves a symbol.
-    pub fn meaning(&mut self, symbol: Symbol, span: Span) -> Result<Meaning> {
+    pub(super) fn meaning(&mut self, symbol: Symbol, span: Span) -> Result<Meaning> {
         if symbol.namespace().is_none()
             && let Some(place) = self.scopes.find(symbol)
         {
@@ -504,12 +507,12 @@ impl Analyzer<'_> {
     }
 
     /// Finds the var of a symbol, loading it from the library if necessary.
-    pub fn var(&mut self, symbol: Symbol) -> Result<Option<Rc<Var>>> {
+    pub(super) fn var(&mut self, symbol: Symbol) -> Result<Option<Rc<Var>>> {
         resolve_var(self.vm, symbol)
     }
 
     /// Returns the special form named by a symbol. A namespace may replace those that are macros.
-    pub fn special(&self, symbol: Symbol) -> Option<special::Special> {
+    pub(super) fn special(&self, symbol: Symbol) -> Option<special::Special> {
         let found = special::find(symbol)?;
         if symbol.namespace().is_none() && special::MACROS.contains(&&*symbol.name()) {
             let own = self.vm.world().current.borrow().lookup(symbol);
@@ -521,7 +524,7 @@ impl Analyzer<'_> {
     }
 
     /// Analyses a function's arity whose names and body are ready.
-    pub fn arm(
+    pub(super) fn arm(
         &mut self,
         params: &[Symbol],
         rest: Option<Symbol>,

@@ -59,7 +59,7 @@ fn member_call(list: &List) -> Option<Value> {
 
 impl Analyzer<'_> {
     /// Expands a form once; `None` if it is not a macro call.
-    pub fn expand(&mut self, form: &Value) -> Result<Option<Value>> {
+    pub(super) fn expand(&mut self, form: &Value) -> Result<Option<Value>> {
         let Value::List(list) = form else {
             return Ok(None);
         };
@@ -101,7 +101,7 @@ impl Analyzer<'_> {
     }
 
     /// Tells whether a symbol in head position refers to a local. Special forms cannot be shadowed, macros can.
-    pub fn is_shadowed(&self, symbol: Symbol) -> bool {
+    pub(super) fn is_shadowed(&self, symbol: Symbol) -> bool {
         const FIXED: &[&str] = &[
             "def", "do", "fn*", "if", "let*", "loop*", "new", "quote", "recur", "set!", "throw",
             "try", "var",

@@ -70,7 +70,7 @@ fn operation(name: &str, count: usize) -> Option<Inline> {
 
 impl Inline {
     /// Returns the name of the core function.
-    pub fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Inline::Add => "+",
             Inline::Sub => "-",
@@ -90,7 +90,7 @@ impl Inline {
     }
 
     /// Tells whether more than two arguments fold to the left.
-    pub fn folds(self) -> bool {
+    pub(super) fn folds(self) -> bool {
         matches!(self, Inline::Add | Inline::Sub | Inline::Mul)
     }
 }

@@ -34,7 +34,7 @@ pub(super) struct Use {
 }
 
 impl Use {
-    pub fn new(place: Ref) -> Use {
+    pub(super) fn new(place: Ref) -> Use {
         Use {
             place,
             is_last: Cell::new(false),
@@ -142,16 +142,16 @@ pub(super) struct TryNode {
 }
 
 impl Node {
-    pub fn new(kind: Kind, span: Span) -> Node {
+    pub(super) fn new(kind: Kind, span: Span) -> Node {
         Node { kind, span }
     }
 
-    pub fn constant(value: Value, span: Span) -> Node {
+    pub(super) fn constant(value: Value, span: Span) -> Node {
         Node::new(Kind::Const(value), span)
     }
 
     /// Calls `visit` with each direct part, in order of evaluation, excluding bodies of functions.
-    pub fn for_each_part<'a>(&'a self, visit: &mut dyn FnMut(&'a Node)) {
+    pub(super) fn for_each_part<'a>(&'a self, visit: &mut dyn FnMut(&'a Node)) {
         match &self.kind {
             Kind::Const(_) | Kind::Ref(_) | Kind::Global(_) => {}
             Kind::If {
@@ -206,7 +206,7 @@ impl Node {
     }
 
     /// Calls `visit` with each use of a local in this expression, including captures of functions.
-    pub fn for_each_use(&self, visit: &mut dyn FnMut(LocalId)) {
+    pub(super) fn for_each_use(&self, visit: &mut dyn FnMut(LocalId)) {
         let mut captures = |function: &FnNode| {
             for capture in &function.captures {
                 if let Ref::Local(id) = capture.place {

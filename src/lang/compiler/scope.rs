@@ -37,7 +37,7 @@ pub(super) enum Loop {
 
 impl Scopes {
     /// Begins a function.
-    pub fn enter_function(&mut self, myself: Option<Symbol>) {
+    pub(super) fn enter_function(&mut self, myself: Option<Symbol>) {
         self.functions.push(FnScope {
             myself,
             ..FnScope::default()
@@ -45,7 +45,7 @@ impl Scopes {
     }
 
     /// Begins another arity of the function; captures are kept.
-    pub fn enter_arity(&mut self) {
+    pub(super) fn enter_arity(&mut self) {
         let scope = self.top();
         scope.locals.clear();
         scope.loops.clear();
@@ -53,7 +53,7 @@ impl Scopes {
     }
 
     /// Ends a function; returns its captures as uses in the enclosing function.
-    pub fn leave_function(&mut self) -> Vec<Use> {
+    pub(super) fn leave_function(&mut self) -> Vec<Use> {
         let scope = self
             .functions
             .pop()
@@ -68,7 +68,7 @@ impl Scopes {
     }
 
     /// Defines a local.
-    pub fn define(&mut self, name: Symbol) -> LocalId {
+    pub(super) fn define(&mut self, name: Symbol) -> LocalId {
         let scope = self.top();
         let id = scope.next;
         scope.next += 1;
@@ -77,42 +77,42 @@ impl Scopes {
     }
 
     /// Returns the number of locals that the current arity has defined so far.
-    pub fn local_count(&mut self) -> u32 {
+    pub(super) fn local_count(&mut self) -> u32 {
         self.top().next
     }
 
     /// Returns a mark for [`Scopes::forget`].
-    pub fn mark(&mut self) -> usize {
+    pub(super) fn mark(&mut self) -> usize {
         self.top().locals.len()
     }
 
     /// Ends the scope of the locals defined since `mark`.
-    pub fn forget(&mut self, mark: usize) {
+    pub(super) fn forget(&mut self, mark: usize) {
         self.top().locals.truncate(mark);
     }
 
-    pub fn push_loop(&mut self, target: Loop) {
+    pub(super) fn push_loop(&mut self, target: Loop) {
         self.top().loops.push(target);
     }
 
-    pub fn pop_loop(&mut self) {
+    pub(super) fn pop_loop(&mut self) {
         self.top().loops.pop();
     }
 
     /// Returns the target of a `recur` at this point.
-    pub fn current_loop(&mut self) -> Option<Loop> {
+    pub(super) fn current_loop(&mut self) -> Option<Loop> {
         self.top().loops.last().cloned()
     }
 
     /// Tells whether a name is a local of this or an enclosing function.
-    pub fn is_local(&self, name: Symbol) -> bool {
+    pub(super) fn is_local(&self, name: Symbol) -> bool {
         self.functions.iter().any(|scope| {
             scope.myself == Some(name) || scope.locals.iter().any(|local| local.0 == name)
         })
     }
 
     /// Finds a local, capturing it in the functions in between.
-    pub fn find(&mut self, name: Symbol) -> Option<Ref> {
+    pub(super) fn find(&mut self, name: Symbol) -> Option<Ref> {
         let innermost = self.functions.len().checked_sub(1)?;
         self.find_in(innermost, name)
     }
@@ -139,7 +139,7 @@ impl Scopes {
     }
 
     /// Marks locals as fields of an object; returns a mark for [`Scopes::forget_fields`].
-    pub fn mark_fields(&mut self, names: &[Symbol], this: Symbol) -> usize {
+    pub(super) fn mark_fields(&mut self, names: &[Symbol], this: Symbol) -> usize {
         let before = self.fields.len();
         for name in names {
             if let Some((depth, Some(local))) = self.place_of(*name) {
@@ -150,12 +150,12 @@ impl Scopes {
     }
 
     /// Ends the scope begun by [`Scopes::mark_fields`].
-    pub fn forget_fields(&mut self, before: usize) {
+    pub(super) fn forget_fields(&mut self, before: usize) {
         self.fields.truncate(before);
     }
 
     /// Returns the name of the object that owns the field of a name.
-    pub fn field_owner(&self, name: Symbol) -> Option<Symbol> {
+    pub(super) fn field_owner(&self, name: Symbol) -> Option<Symbol> {
         if self.fields.is_empty() {
             return None;
         }
@@ -182,7 +182,7 @@ impl Scopes {
     }
 
     /// Returns the names in scope, for suggestions and `&env`.
-    pub fn names(&self) -> Vec<Symbol> {
+    pub(super) fn names(&self) -> Vec<Symbol> {
         let mut names: Vec<Symbol> = Vec::new();
         for scope in &self.functions {
             names.extend(scope.locals.iter().map(|local| local.0));

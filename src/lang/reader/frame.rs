@@ -63,7 +63,7 @@ pub(super) enum Clause {
 
 impl Kind {
     /// Returns the byte that ends this form; `None` for a prefix, which ends with the next form.
-    pub fn closer(&self) -> Option<u8> {
+    pub(super) fn closer(&self) -> Option<u8> {
         match self {
             Kind::List | Kind::Function | Kind::Conditional { .. } => Some(b')'),
             Kind::Vector => Some(b']'),

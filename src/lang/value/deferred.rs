@@ -21,7 +21,7 @@ thread_local! {
 pub(crate) struct Running;
 
 impl Running {
-    pub fn begin() -> Running {
+    pub(crate) fn begin() -> Running {
         RUNNING.set(RUNNING.get() + 1);
         Running
     }

@@ -142,7 +142,7 @@ pub(crate) enum Op {
 
 impl Op {
     /// Tells whether a word of data follows.
-    pub fn has_data(self) -> bool {
+    pub(crate) fn has_data(self) -> bool {
         matches!(
             self,
             Op::CallGlobal | Op::CallNative | Op::Keyword | Op::Quick
@@ -150,7 +150,7 @@ impl Op {
     }
 
     /// Returns the paying backward form of a comparing jump.
-    pub fn looping(self) -> Op {
+    pub(crate) fn looping(self) -> Op {
         match self {
             Op::JumpIf => Op::LoopIf,
             Op::JumpIfNil => Op::LoopIfNil,
@@ -167,7 +167,7 @@ impl Op {
     }
 
     /// Tells whether the offset of a jump is in b and c; otherwise it is in c.
-    pub fn is_wide_jump(self) -> bool {
+    pub(crate) fn is_wide_jump(self) -> bool {
         matches!(
             self,
             Op::Jump | Op::JumpBack | Op::JumpIf | Op::JumpIfNil | Op::LoopIf | Op::LoopIfNil
@@ -264,7 +264,7 @@ const _: () = assert!(size_of::<Instruction>() == 8);
 
 impl Instruction {
     /// Represents a word of data until the body is created: the constant at c.
-    pub const DATA: Instruction = Instruction {
+    pub(crate) const DATA: Instruction = Instruction {
         op: Op::Data,
         x: 0,
         a: 0,
@@ -274,7 +274,7 @@ impl Instruction {
 
     /// Returns b and c as one number.
     #[inline(always)]
-    pub fn wide(self) -> u32 {
+    pub(crate) fn wide(self) -> u32 {
         u32::from(self.b) | (u32::from(self.c) << 16)
     }
 
@@ -289,7 +289,7 @@ impl Instruction {
     }
 
     /// Sets b and c as one number.
-    pub fn set_wide(&mut self, wide: u32) {
+    pub(crate) fn set_wide(&mut self, wide: u32) {
         self.b = wide as u16;
         self.c = (wide >> 16) as u16;
     }
@@ -364,7 +364,7 @@ pub(crate) struct Body {
 }
 
 impl Body {
-    pub fn new(code: Vec<Instruction>, parts: BodyParts) -> Body {
+    pub(crate) fn new(code: Vec<Instruction>, parts: BodyParts) -> Body {
         let words = code.iter().map(|instruction| {
             if instruction.op == Op::Data {
                 return data(&parts.constants[usize::from(instruction.c)]);
@@ -392,7 +392,7 @@ impl Body {
     }
 
     /// Keeps the texts that this code and its nested functions refer to alive, as long as the code exists.
-    pub fn keep_sources(&self, sources: &Sources) {
+    pub(crate) fn keep_sources(&self, sources: &Sources) {
         let mut ids: Vec<SourceId> = Vec::new();
         for site in &self.sites {
             if site.span.is_some() && !ids.contains(&site.span.source) {
@@ -415,14 +415,14 @@ impl Body {
 
     /// Returns the first instruction.
     #[inline(always)]
-    pub fn start(&self) -> *mut Word {
+    pub(crate) fn start(&self) -> *mut Word {
         // SAFETY: no reference into the slice outlives a single access; the VM writes only the hint `x`
         // of a `Keyword` instruction, through the pointer that this returns.
         unsafe { (*self.code.get()).as_mut_ptr() }
     }
 
     /// Returns a copy of the instructions, registers by number.
-    pub fn instructions(&self) -> Vec<Instruction> {
+    pub(crate) fn instructions(&self) -> Vec<Instruction> {
         // SAFETY: as in `start`; the copy is complete before anything else runs.
         let words = unsafe { (*self.code.get()).to_vec() };
         let mut code: Vec<Instruction> = Vec::with_capacity(words.len());
@@ -440,7 +440,7 @@ impl Body {
     }
 
     /// Returns the number of the word before `pc`; `None` if it is not in this body.
-    pub fn number(&self, pc: *const Word) -> Option<u32> {
+    pub(crate) fn number(&self, pc: *const Word) -> Option<u32> {
         let after = (pc.addr()).checked_sub(self.start().addr())? / size_of::<Word>();
         // SAFETY: only the length is read.
         let count = unsafe { (&*self.code.get()).len() };
@@ -448,7 +448,7 @@ impl Body {
     }
 
     /// Returns the place of the instruction at `pc`.
-    pub fn site(&self, pc: u32) -> Option<&Site> {
+    pub(crate) fn site(&self, pc: u32) -> Option<&Site> {
         let idx = self.sites.binary_search_by_key(&pc, |site| site.pc);
         idx.ok().map(|idx| &self.sites[idx])
     }

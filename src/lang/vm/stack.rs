@@ -13,7 +13,7 @@ const LARGEST: usize = 1 << 20;
 
 /// The initial memory of a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Size {
+pub(crate) enum Size {
     Usual,
     /// Takes little memory; deeper calls are slightly slower.
     Small,
@@ -28,7 +28,7 @@ pub(super) struct Stack {
 
 impl Stack {
     /// Returns the first slot of the first segment.
-    pub fn start(&mut self, size: Size) -> *mut Value {
+    pub(super) fn start(&mut self, size: Size) -> *mut Value {
         if self.segments.is_empty() {
             self.segments.push(segment(match size {
                 Size::Usual => FIRST,
@@ -39,12 +39,12 @@ impl Stack {
     }
 
     /// Returns the end of the current segment.
-    pub fn end(&mut self) -> *mut Value {
+    pub(super) fn end(&mut self) -> *mut Value {
         self.segments[self.current].as_mut_ptr_range().end
     }
 
     /// Switches to the next segment, which has room for `needed` slots, and returns its start.
-    pub fn advance(&mut self, needed: usize) -> *mut Value {
+    pub(super) fn advance(&mut self, needed: usize) -> *mut Value {
         self.current += 1;
         if self.segments.len() == self.current || self.segments[self.current].len() < needed {
             // Later segments are not in use, so a larger one replaces them.
@@ -57,7 +57,7 @@ impl Stack {
     }
 
     /// Switches back to the previous segment.
-    pub fn retreat(&mut self) {
+    pub(super) fn retreat(&mut self) {
         self.current -= 1;
     }
 }
@@ -106,7 +106,7 @@ pub(super) struct Frames {
 }
 
 impl Frames {
-    pub fn new(size: Size) -> Frames {
+    pub(super) fn new(size: Size) -> Frames {
         let mut frames = Frames {
             all: Vec::new(),
             first: std::ptr::null_mut(),
@@ -133,13 +133,13 @@ impl Frames {
     }
 
     /// Returns the number of calls that have not returned.
-    pub fn depth(&self) -> usize {
+    pub(super) fn depth(&self) -> usize {
         // SAFETY: both point into the list.
         unsafe { self.current.offset_from_unsigned(self.first) }
     }
 
     /// Makes room for more frames, up to `most`; returns false if the maximum is reached.
-    pub fn grow(&mut self, most: usize) -> bool {
+    pub(super) fn grow(&mut self, most: usize) -> bool {
         let depth = self.depth();
         if depth >= most {
             return false;
@@ -151,7 +151,7 @@ impl Frames {
     }
 
     /// Returns the frame that is `up` calls above the current one; `None` past the first.
-    pub fn up(&self, up: usize) -> Option<Frame> {
+    pub(super) fn up(&self, up: usize) -> Option<Frame> {
         if up >= self.depth() {
             return None;
         }

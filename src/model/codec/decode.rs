@@ -463,7 +463,7 @@ fn error(fields: &Value) -> Option<Exception> {
 
 /// Returns an error code with static lifetime; each distinct code is leaked once. Text that is not a code becomes the
 /// empty string.
-pub fn code(text: &str) -> &'static str {
+pub(super) fn code(text: &str) -> &'static str {
     use std::cell::RefCell;
     thread_local! {
         static CODES: RefCell<Vec<&'static str>> = const { RefCell::new(Vec::new()) };

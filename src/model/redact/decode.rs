@@ -82,12 +82,12 @@ pub(super) fn decode(text: &[u8]) -> Decoded {
 
 impl Decoded {
     /// Tells whether the text has no escapes. `bytes` is empty then.
-    pub fn is_unchanged(&self) -> bool {
+    pub(super) fn is_unchanged(&self) -> bool {
         self.escapes.is_empty()
     }
 
     /// Leaves out the escape that the end of the text may have cut.
-    pub fn without_cut(mut self, text: &[u8]) -> Decoded {
+    pub(super) fn without_cut(mut self, text: &[u8]) -> Decoded {
         let left = self.open.map_or(0, |open| text.len() - open);
         if self.is_unchanged() {
             self.bytes = text.to_vec();
@@ -97,12 +97,12 @@ impl Decoded {
     }
 
     /// Returns the place in the original text of a place in the decoded text.
-    pub fn source_of(&self, at: usize) -> usize {
+    pub(super) fn source_of(&self, at: usize) -> usize {
         self.place(at, |escape| escape.from)
     }
 
     /// Returns the span in the original text of a span in the decoded text.
-    pub fn source(&self, span: Span) -> Span {
+    pub(super) fn source(&self, span: Span) -> Span {
         let start = self.source_of(span.start);
         let end = match span.end.checked_sub(1) {
             Some(last) => {

@@ -13,7 +13,7 @@ const WITH_VALUE: &[&str] = &["edit", "use"];
 ///
 /// # Errors
 /// When the wait does not offer the action, or the action lacks its value.
-pub fn check(details: &Value, payload: &Value) -> Result<Value, Refusal> {
+pub(super) fn check(details: &Value, payload: &Value) -> Result<Value, Refusal> {
     let invalid = |problem: String| Refusal::Invalid {
         problems: vec![problem],
     };

@@ -64,7 +64,7 @@ pub(super) struct Args {
 
 impl Args {
     /// Reads the arguments of an operation.
-    pub fn read(op: &str, given: &Value) -> Result<Args, StepError> {
+    pub(super) fn read(op: &str, given: &Value) -> Result<Args, StepError> {
         let known = KNOWN
             .iter()
             .find(|(name, _)| *name == op)
@@ -99,18 +99,18 @@ impl Args {
         Ok(args)
     }
 
-    pub fn wrong(&self, message: impl Into<String>) -> StepError {
+    pub(super) fn wrong(&self, message: impl Into<String>) -> StepError {
         StepError::new("E0839", "invalid", message)
     }
 
-    pub fn get(&self, name: &str) -> Option<&Value> {
+    pub(super) fn get(&self, name: &str) -> Option<&Value> {
         self.given
             .iter()
             .find(|(known, _)| known == name)
             .map(|(_, value)| value)
     }
 
-    pub fn name(&self, name: &str) -> Result<Option<Rc<str>>, StepError> {
+    pub(super) fn name(&self, name: &str) -> Result<Option<Rc<str>>, StepError> {
         match self.get(name) {
             None => Ok(None),
             Some(given @ (Value::Keyword(_) | Value::Text(_))) => {
@@ -126,13 +126,13 @@ impl Args {
         }
     }
 
-    pub fn needed(&self, name: &str) -> Result<Rc<str>, StepError> {
+    pub(super) fn needed(&self, name: &str) -> Result<Rc<str>, StepError> {
         self.name(name)?
             .ok_or_else(|| self.wrong(format!("`{}` needs `{name}`", self.op)))
     }
 
     /// Returns a text as it is, with its spaces.
-    pub fn needed_text(&self, name: &str) -> Result<&str, StepError> {
+    pub(super) fn needed_text(&self, name: &str) -> Result<&str, StepError> {
         match self.get(name) {
             Some(Value::Text(text)) if !text.trim().is_empty() => Ok(text.as_str()),
             Some(other) => Err(self.wrong(format!(
@@ -144,7 +144,7 @@ impl Args {
         }
     }
 
-    pub fn bool(&self, name: &str) -> Result<bool, StepError> {
+    pub(super) fn bool(&self, name: &str) -> Result<bool, StepError> {
         match self.get(name) {
             None => Ok(false),
             Some(Value::Bool(given)) => Ok(*given),
@@ -156,7 +156,7 @@ impl Args {
         }
     }
 
-    pub fn count(
+    pub(super) fn count(
         &self,
         name: &str,
         (least, most): (usize, usize),

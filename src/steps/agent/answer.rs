@@ -22,7 +22,7 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    pub fn read(fields: Fields<'_>) -> Result<Answer, StepError> {
+    pub(super) fn read(fields: Fields<'_>) -> Result<Answer, StepError> {
         let form: Vec<(Value, Value)> = FORM
             .iter()
             .filter_map(|key| Some((Value::keyword(key), fields.get(key)?.clone())))
@@ -47,17 +47,17 @@ impl Answer {
     }
 
     /// Tells whether the answer must be data.
-    pub fn is_data(&self) -> bool {
+    pub(super) fn is_data(&self) -> bool {
         self.wanted.is_data()
     }
 
     /// Returns the fields that request this form in a turn.
-    pub fn form(&self) -> impl Iterator<Item = (Value, Value)> {
+    pub(super) fn form(&self) -> impl Iterator<Item = (Value, Value)> {
         self.form.iter().cloned()
     }
 
     /// Returns an answer as the flow receives it, or the error for the model.
-    pub fn take(&self, text: &str) -> Result<Value, String> {
+    pub(super) fn take(&self, text: &str) -> Result<Value, String> {
         self.wanted.take(text)
     }
 
@@ -65,7 +65,11 @@ impl Answer {
     ///
     /// # Errors
     /// Fails if the expectation itself cannot be checked.
-    pub fn unmet(&self, cx: &StepContext, content: &Value) -> Result<Option<String>, StepError> {
+    pub(super) fn unmet(
+        &self,
+        cx: &StepContext,
+        content: &Value,
+    ) -> Result<Option<String>, StepError> {
         match check_at_once(cx, &self.expect, content) {
             Ok(()) => Ok(None),
             Err(error) if error.kind == "expectation-failed" => Ok(Some(error.message)),
@@ -74,7 +78,7 @@ impl Answer {
     }
 
     /// Returns the instruction about the final answer for a model with tools.
-    pub fn notice(&self) -> Option<String> {
+    pub(super) fn notice(&self) -> Option<String> {
         let schema = match &self.wanted.output {
             Output::Text => return None,
             Output::Schema { schema, .. } => format!(" It must satisfy this JSON Schema: {schema}"),

@@ -51,7 +51,7 @@ pub(super) struct Approval {
 }
 
 impl Approval {
-    pub fn read(given: Option<&Value>) -> Result<Approval, StepError> {
+    pub(super) fn read(given: Option<&Value>) -> Result<Approval, StepError> {
         let mut approval = Approval {
             mode: Mode::Off,
             in_place: false,
@@ -124,7 +124,7 @@ impl Approval {
     }
 
     /// Adds the rules that outer agents pass down, outermost first.
-    pub fn below(mut self, rules: Option<&Value>) -> Result<Approval, StepError> {
+    pub(super) fn below(mut self, rules: Option<&Value>) -> Result<Approval, StepError> {
         let rules = rules.and_then(|rules| rules.get(RULES));
         let rules = rules.and_then(crate::json::items).unwrap_or_default();
         for rule in &rules {
@@ -135,7 +135,7 @@ impl Approval {
 
     /// Returns the rules that hold in the agents that this one calls. A rule about every change is left out: such a
     /// call was approved already.
-    pub fn rules(&self) -> Option<Value> {
+    pub(super) fn rules(&self) -> Option<Value> {
         let own = matches!(self.mode, Mode::Tools(_)).then_some(self);
         let rules: Vec<Value> = self
             .above
@@ -147,7 +147,7 @@ impl Approval {
     }
 
     /// Returns the approvals that some of the calls need, each with its calls, outermost first.
-    pub fn asking<'a, 'c>(
+    pub(super) fn asking<'a, 'c>(
         &'a self,
         tools: &Toolset,
         calls: &'c [Call],
@@ -167,13 +167,13 @@ impl Approval {
 
     /// Tells whether rules of this agent or an outer one may stop an agent that it calls, so that this one stops with
     /// it.
-    pub fn stops_below(&self) -> bool {
+    pub(super) fn stops_below(&self) -> bool {
         let mut rules = self.above.iter().chain([self]);
         rules.any(|it| matches!(it.mode, Mode::Tools(_)) && !it.in_place)
     }
 
     /// Returns the explanation for the model.
-    pub fn notice(&self) -> Option<String> {
+    pub(super) fn notice(&self) -> Option<String> {
         let above = self.above.iter().filter_map(Approval::notice);
         let all: Vec<String> = above.chain(self.own_notice()).collect();
         (!all.is_empty()).then(|| all.join("\n"))
@@ -231,7 +231,7 @@ impl Approval {
     }
 
     /// Returns `:approval-request`. `scope` distinguishes it from those of other runs and steps.
-    pub fn request(&self, scope: &str, iteration: i64, pending: &[&Call]) -> Value {
+    pub(super) fn request(&self, scope: &str, iteration: i64, pending: &[&Call]) -> Value {
         let actions = pending.iter().map(|call| {
             facts([
                 ("tool", Value::from(call.name.as_str())),
@@ -259,7 +259,7 @@ impl Approval {
     }
 
     /// Returns the step that waits for the answer in place.
-    pub fn wait(&self, request: &Value) -> NestedRequest {
+    pub(super) fn wait(&self, request: &Value) -> NestedRequest {
         let actions = request.get("actions").and_then(crate::json::items);
         let tools: Vec<String> = actions
             .iter()

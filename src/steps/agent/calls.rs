@@ -65,7 +65,7 @@ fn call(requested: &Value, at_limit: bool) -> Call {
 
 impl Call {
     /// Returns the call with its arguments as the model gave them.
-    pub fn record(&self) -> Value {
+    pub(super) fn record(&self) -> Value {
         facts([
             ("tool-call-id", Value::from(self.id.as_str())),
             ("name", Value::from(self.name.as_str())),
@@ -74,7 +74,7 @@ impl Call {
     }
 
     /// Returns the call in the form for hooks and for the conversation.
-    pub fn proposed(&self) -> Value {
+    pub(super) fn proposed(&self) -> Value {
         facts([
             ("tool-call-id", Value::from(self.id.as_str())),
             ("name", Value::from(self.name.as_str())),
@@ -111,7 +111,7 @@ pub(super) enum Refusal {
 
 impl Refusal {
     /// Returns the message for the model.
-    pub fn message(&self) -> String {
+    pub(super) fn message(&self) -> String {
         match self {
             Refusal::Bad { message } => message.clone(),
             Refusal::TooMany { most } => {
@@ -139,7 +139,7 @@ pub(super) struct Tally {
 
 impl Tally {
     /// Decides about a call, and counts it.
-    pub fn decide(
+    pub(super) fn decide(
         &mut self,
         call: &Call,
         (tools, selection): (&Toolset, &Selection),
@@ -175,18 +175,18 @@ impl Tally {
     }
 
     /// Counts a call that a person rejected.
-    pub fn reject(&mut self, call: &Call) {
+    pub(super) fn reject(&mut self, call: &Call) {
         self.asked.push((call.clone(), None));
     }
 
     /// Tells whether a tool was called, by its name for the model.
-    pub fn has_name(&self, name: &str) -> bool {
+    pub(super) fn has_name(&self, name: &str) -> bool {
         let mut asked = self.asked.iter();
         asked.any(|(call, step)| call.name == name && step.is_some())
     }
 
     /// Tells whether a tool was called, by its step type.
-    pub fn has_step(&self, step: &str) -> bool {
+    pub(super) fn has_step(&self, step: &str) -> bool {
         let mut asked = self.asked.iter();
         asked.any(|(_, known)| known.as_deref() == Some(step))
     }
@@ -249,7 +249,7 @@ pub(super) struct Answered {
 }
 
 impl Answered {
-    pub fn refused(call: Call, refusal: &Refusal) -> Answered {
+    pub(super) fn refused(call: Call, refusal: &Refusal) -> Answered {
         Answered {
             result: facts([("error", Value::from(refusal.message()))]),
             call,
@@ -263,7 +263,7 @@ impl Answered {
     }
 
     /// A call whose result came from outside, or did not come.
-    pub fn outside(call: Call, output: Option<Value>) -> Answered {
+    pub(super) fn outside(call: Call, output: Option<Value>) -> Answered {
         let success = output.is_some();
         let nothing = || {
             facts([(
@@ -283,7 +283,7 @@ impl Answered {
         }
     }
 
-    pub fn performed(call: Call, tool: Option<&Tool>, performed: NestedResult) -> Answered {
+    pub(super) fn performed(call: Call, tool: Option<&Tool>, performed: NestedResult) -> Answered {
         let millis = (performed.ended_ms - performed.began_ms).max(0);
         let asks = tool.is_some_and(Tool::may_ask);
         match performed.result {
@@ -325,7 +325,7 @@ impl Answered {
     }
 
     /// Returns the entry of `:tool-calls` of the result.
-    pub fn record(&self) -> Value {
+    pub(super) fn record(&self) -> Value {
         facts([
             ("tool-call-id", Value::from(self.call.id.as_str())),
             ("name", Value::from(self.call.name.as_str())),
@@ -337,7 +337,7 @@ impl Answered {
     }
 
     /// Returns the message with the results for the model.
-    pub fn message(&self) -> Value {
+    pub(super) fn message(&self) -> Value {
         let text = Value::from(within(&self.result, LONGEST));
         let content = match self.images.is_empty() {
             true => text,

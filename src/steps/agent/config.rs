@@ -65,7 +65,7 @@ impl Config {
     ///
     /// # Errors
     /// When the config is invalid.
-    pub fn read(cx: &StepContext, kind: Kind, given: Value) -> Result<Config, StepError> {
+    pub(super) fn read(cx: &StepContext, kind: Kind, given: Value) -> Result<Config, StepError> {
         tools::check_depth(cx, &given)?;
         let envelope = tools::envelope(cx, &given)?;
         let fields = Fields::new(&given);
@@ -108,7 +108,7 @@ impl Config {
     }
 
     /// Returns the names of tools that must be called before the final answer.
-    pub fn required_names(&self, tools: &Toolset) -> Vec<String> {
+    pub(super) fn required_names(&self, tools: &Toolset) -> Vec<String> {
         let require = &self.envelope.require;
         let names = require.tool_names.iter().map(|name| name.to_string());
         let steps = [&require.steps, &require.agents, &require.mcp];

@@ -48,12 +48,12 @@ pub(super) enum Choice {
 
 impl Choice {
     /// Tells whether a text without a call is not an answer.
-    pub fn is_forced(&self) -> bool {
+    pub(super) fn is_forced(&self) -> bool {
         matches!(self, Choice::Required | Choice::Tool(_))
     }
 
     /// Returns `:choice` of a turn's `:tools`; nothing if it is the default.
-    pub fn value(&self) -> Option<Value> {
+    pub(super) fn value(&self) -> Option<Value> {
         match self {
             Choice::Auto => None,
             Choice::Never => Some(Value::keyword("none")),
@@ -91,14 +91,14 @@ pub(super) struct Selection {
 
 impl Selection {
     /// All tools, and the model decides.
-    pub fn all() -> Selection {
+    pub(super) fn all() -> Selection {
         Selection {
             choice: Choice::Auto,
             active: Vec::new(),
         }
     }
 
-    pub fn offers(&self, name: &str) -> bool {
+    pub(super) fn offers(&self, name: &str) -> bool {
         self.active.is_empty() || self.active.iter().any(|it| **it == *name)
     }
 }
@@ -123,7 +123,7 @@ impl Control {
     ///
     /// # Errors
     /// E1280: when one of them is wrong.
-    pub fn read(fields: Fields<'_>) -> Result<Control, StepError> {
+    pub(super) fn read(fields: Fields<'_>) -> Result<Control, StepError> {
         let stop = fields.get("stop-when").map(stops).transpose()?;
         Ok(Control {
             is_set: FIELDS.iter().any(|key| fields.has(key)),
@@ -137,7 +137,7 @@ impl Control {
     }
 
     /// Returns what holds in a turn.
-    pub fn of_turn(&self, turn: i64) -> Selection {
+    pub(super) fn of_turn(&self, turn: i64) -> Selection {
         let rule = self.rules.iter().find(|(at, _)| *at == turn);
         let rule = rule.map(|(_, rule)| rule.clone()).unwrap_or_default();
         let sources = [
@@ -155,12 +155,12 @@ impl Control {
     }
 
     /// Forgets what was submitted for the turn that has begun.
-    pub fn begun(&mut self) {
+    pub(super) fn begun(&mut self) {
         self.next = Rule::default();
     }
 
     /// Notes that a call paused the loop: a named choice is met by it, so the next turn is free.
-    pub fn paused(&mut self) {
+    pub(super) fn paused(&mut self) {
         for rule in [&mut self.own, &mut self.defaults] {
             if let Some(Choice::Tool(_)) = rule.choice {
                 rule.choice = Some(Choice::Auto);
@@ -172,7 +172,7 @@ impl Control {
     ///
     /// # Errors
     /// E1280: when it is wrong.
-    pub fn submitted(&mut self, answer: &Value) -> Result<(), StepError> {
+    pub(super) fn submitted(&mut self, answer: &Value) -> Result<(), StepError> {
         let fields = Fields::inside("the submitted outputs", answer)?;
         fields.only(SUBMITTED)?;
         self.next = rule(fields)?;
@@ -201,12 +201,12 @@ impl Control {
     }
 
     /// Tells whether a call of this tool ends the loop.
-    pub fn stops_at(&self, name: &str) -> bool {
+    pub(super) fn stops_at(&self, name: &str) -> bool {
         self.stop.iter().any(|it| **it == *name)
     }
 
     /// Returns every tool that a field names.
-    pub fn names(&self) -> Vec<Rc<str>> {
+    pub(super) fn names(&self) -> Vec<Rc<str>> {
         let rules = self.rules.iter().map(|(_, rule)| rule);
         let rules = rules.chain([&self.own, &self.defaults, &self.next]);
         let mut names = self.stop.clone();

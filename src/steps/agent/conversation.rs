@@ -26,19 +26,19 @@ pub(super) struct Conversation {
 }
 
 impl Conversation {
-    pub fn new(messages: Vec<Value>) -> Conversation {
+    pub(super) fn new(messages: Vec<Value>) -> Conversation {
         Conversation {
             last_results: messages.len(),
             messages,
         }
     }
 
-    pub fn messages(&self) -> Value {
+    pub(super) fn messages(&self) -> Value {
         Value::vector(self.messages.iter().cloned())
     }
 
     /// Adds the model's message, with its calls.
-    pub fn add_reply(&mut self, reply: &Value, calls: &[Call]) {
+    pub(super) fn add_reply(&mut self, reply: &Value, calls: &[Call]) {
         let mut message = vec![("role", Value::keyword("assistant"))];
         let content = reply.get("content").filter(|content| !content.is_nil());
         if let Some(content) = content {
@@ -60,7 +60,7 @@ impl Conversation {
     }
 
     /// Adds the results of tools, with their images.
-    pub fn results(&mut self, answered: &[Answered]) {
+    pub(super) fn results(&mut self, answered: &[Answered]) {
         self.last_results = self.messages.len();
         self.messages.extend(answered.iter().map(Answered::message));
         let images: Vec<Value> = answered
@@ -110,13 +110,13 @@ impl Conversation {
     }
 
     /// Adds a message to the model.
-    pub fn tell(&mut self, text: &str) {
+    pub(super) fn tell(&mut self, text: &str) {
         self.messages.push(message("user", Value::from(text)));
     }
 
     /// Shortens results of tools: those before the last turn, or all if there are no earlier ones. Tells whether any
     /// became shorter.
-    pub fn shorten(&mut self) -> bool {
+    pub(super) fn shorten(&mut self) -> bool {
         let old = self.last_results;
         let dropped = self.drop_images(1);
         let any = self.shorten_until(old) || dropped;

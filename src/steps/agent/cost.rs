@@ -73,7 +73,7 @@ struct Entry {
 
 impl Cost {
     /// Reads `:cost`; `None` if it is off.
-    pub fn read(cx: &StepContext, given: &Value) -> Result<Option<Cost>, StepError> {
+    pub(super) fn read(cx: &StepContext, given: &Value) -> Result<Option<Cost>, StepError> {
         let nothing = Value::map([]);
         let given = match given {
             Value::Bool(false) => return Ok(None),
@@ -96,7 +96,7 @@ impl Cost {
     ///
     /// # Errors
     /// E0852 when the budget is used up.
-    pub async fn check(&self, cx: &StepContext) -> Result<Option<i64>, StepError> {
+    pub(super) async fn check(&self, cx: &StepContext) -> Result<Option<i64>, StepError> {
         let Some(budget) = &self.budget else {
             return Ok(None);
         };
@@ -119,7 +119,7 @@ impl Cost {
     }
 
     /// Returns the step that adds a run to the ledger.
-    pub fn entry(&self, cx: &StepContext, result: &Value, now_ms: i64) -> NestedRequest {
+    pub(super) fn entry(&self, cx: &StepContext, result: &Value, now_ms: i64) -> NestedRequest {
         let figure = |key: &str| result.get(key).cloned().unwrap_or(Value::Nil);
         let mut item = vec![
             ("run", Value::from(cx.run_id().as_str())),

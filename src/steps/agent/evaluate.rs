@@ -75,7 +75,7 @@ pub(super) struct Evaluate {
 
 impl Evaluate {
     /// Reads `:evaluate`; `None` if it is off.
-    pub fn read(given: &Value) -> Result<Option<Evaluate>, StepError> {
+    pub(super) fn read(given: &Value) -> Result<Option<Evaluate>, StepError> {
         let nothing = Value::map([]);
         let given = match given {
             Value::Bool(false) => return Ok(None),
@@ -91,7 +91,7 @@ impl Evaluate {
     }
 
     /// Returns the step that requests the scores. `config` is that of the agent.
-    pub fn step(&self, config: &Value, result: &Value) -> NestedRequest {
+    pub(super) fn step(&self, config: &Value, result: &Value) -> NestedRequest {
         let mut entries: Vec<(Value, Value)> = ENDPOINT
             .iter()
             .filter_map(|key| Some((Value::keyword(key), config.get(key)?.clone())))

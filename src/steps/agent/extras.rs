@@ -39,7 +39,7 @@ pub(super) struct Before {
 
 impl LoopExtras {
     /// Reads `:memory`, `:cost`, `:evaluate`, `:output-persist` and `:trace`.
-    pub fn read(cx: &StepContext, config: &Value) -> Result<LoopExtras, StepError> {
+    pub(super) fn read(cx: &StepContext, config: &Value) -> Result<LoopExtras, StepError> {
         let fields = Fields::new(config);
         let given = |key: &str| fields.get(key);
         let mut extras = LoopExtras {
@@ -79,7 +79,7 @@ impl LoopExtras {
     ///
     /// # Errors
     /// When the budget is used up, or the memory's table is not a table.
-    pub async fn before(&mut self, cx: &StepContext) -> Result<Before, StepError> {
+    pub(super) async fn before(&mut self, cx: &StepContext) -> Result<Before, StepError> {
         let left = match &self.cost {
             Some(cost) => cost.check(cx).await?,
             None => None,
@@ -98,13 +98,13 @@ impl LoopExtras {
     }
 
     /// Returns the tools that memory and plan add.
-    pub fn tools(&self) -> Vec<Tool> {
+    pub(super) fn tools(&self) -> Vec<Tool> {
         self.memory.as_ref().map(Memory::tools).unwrap_or_default()
     }
 
     /// Checks the calls of a turn before any is performed. A returned value becomes part of the result, and ends the
     /// loop.
-    pub fn gate(&mut self, cx: &StepContext, names: &[&str]) -> Option<Value> {
+    pub(super) fn gate(&mut self, cx: &StepContext, names: &[&str]) -> Option<Value> {
         let plan = self.memory.as_ref()?.plan.as_ref()?;
         let gate = plan.borrow_mut().gate(names);
         match gate {
@@ -121,13 +121,13 @@ impl LoopExtras {
     }
 
     /// Returns the name of the current step of the plan.
-    pub fn plan_step(&self) -> Option<String> {
+    pub(super) fn plan_step(&self) -> Option<String> {
         let plan = self.memory.as_ref()?.plan.as_ref()?.borrow();
         plan.current().map(str::to_owned)
     }
 
     /// Records a turn of the model, before its calls are checked.
-    pub fn turn(&mut self, reply: &Value, began_ms: i64, ended_ms: i64) {
+    pub(super) fn turn(&mut self, reply: &Value, began_ms: i64, ended_ms: i64) {
         if let Some(memory) = &self.memory {
             memory.at(ended_ms);
         }
@@ -137,20 +137,20 @@ impl LoopExtras {
     }
 
     /// Records a tool call for the trace.
-    pub fn called(&mut self, called: &Called<'_>) {
+    pub(super) fn called(&mut self, called: &Called<'_>) {
         if let Some(trace) = &mut self.trace {
             trace.called(called);
         }
     }
 
     /// Reports a failure that does not end the agent to the run's observers, and adds it to the result.
-    pub fn warn(&mut self, cx: &StepContext, warning: String) {
+    pub(super) fn warn(&mut self, cx: &StepContext, warning: String) {
         cx.emit(Progress::Status(format!("warning: {warning}")));
         self.warnings.push(warning);
     }
 
     /// Performs what follows the last turn, and returns the result with its outcome.
-    pub async fn after(&mut self, cx: &StepContext, config: &Value, result: Value) -> Value {
+    pub(super) async fn after(&mut self, cx: &StepContext, config: &Value, result: Value) -> Value {
         let is_over = result.get("abort?") != Some(&Value::Bool(true))
             && result
                 .get("content")
@@ -169,7 +169,7 @@ impl LoopExtras {
     }
 
     /// Finishes a loop that ended with an error: records usage and trace.
-    pub async fn failed(
+    pub(super) async fn failed(
         &mut self,
         cx: &StepContext,
         config: &Value,

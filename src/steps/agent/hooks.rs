@@ -16,7 +16,7 @@ pub(super) enum When {
 }
 
 impl When {
-    pub fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             When::Before => "before-tool-call",
             When::After => "after-tool-call",
@@ -39,7 +39,7 @@ pub(super) enum Wish {
 }
 
 impl Hooks {
-    pub fn read(cx: &StepContext, fields: Fields<'_>) -> Result<Hooks, StepError> {
+    pub(super) fn read(cx: &StepContext, fields: Fields<'_>) -> Result<Hooks, StepError> {
         let function = |when: When| {
             let given = fields.get(when.name());
             given.map(|given| cx.function(given)).transpose()
@@ -51,7 +51,7 @@ impl Hooks {
     }
 
     /// Tells whether the flow has no hook.
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.before.is_none() && self.after.is_none()
     }
 
@@ -59,7 +59,7 @@ impl Hooks {
     ///
     /// # Errors
     /// The error of the hook, which does not end the loop.
-    pub async fn call(
+    pub(super) async fn call(
         &self,
         cx: &StepContext,
         when: When,

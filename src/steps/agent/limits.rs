@@ -35,7 +35,7 @@ impl Budget {
     }
 
     /// Returns the rest of the ledger's budget.
-    pub fn of_ledger(tokens: i64) -> Budget {
+    pub(super) fn of_ledger(tokens: i64) -> Budget {
         Budget {
             tokens,
             reason: "cost-budget",
@@ -43,14 +43,14 @@ impl Budget {
     }
 
     /// Returns the budget that the calling agent leaves to this one.
-    pub fn around(cx: &StepContext) -> Option<Budget> {
+    pub(super) fn around(cx: &StepContext) -> Option<Budget> {
         cx.allowance().map(Budget::of_run)
     }
 }
 
 impl Limits {
     /// Reads the limits.
-    pub fn read(fields: Fields<'_>, envelope: &Envelope) -> Result<Limits, StepError> {
+    pub(super) fn read(fields: Fields<'_>, envelope: &Envelope) -> Result<Limits, StepError> {
         let turns = fields.int("max-iterations", 1, 100)?;
         let calls = fields.int("max-tool-calls", 1, 1000)?;
         let repeated = fields.int("max-repeated-tool-calls", 1, 100)?;

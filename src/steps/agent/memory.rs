@@ -84,7 +84,7 @@ pub(super) struct Note<'a> {
 
 impl Memory {
     /// Reads `:memory`: a table, or a map with one under `:table`.
-    pub fn read(cx: &StepContext, given: &Value) -> Result<Memory, StepError> {
+    pub(super) fn read(cx: &StepContext, given: &Value) -> Result<Memory, StepError> {
         let run = cx.pass_name();
         let is_map = matches!(given, Value::Map(_)) && resource::uri(given).is_none();
         let config = match is_map {
@@ -120,17 +120,17 @@ impl Memory {
     }
 
     /// Records when the turn ended whose calls follow.
-    pub fn at(&self, now_ms: i64) {
+    pub(super) fn at(&self, now_ms: i64) {
         self.now_ms.set(now_ms);
     }
 
     /// Creates the table if it is missing, and checks its columns otherwise.
-    pub async fn open(&self, cx: &StepContext) -> Result<(), StepError> {
+    pub(super) async fn open(&self, cx: &StepContext) -> Result<(), StepError> {
         columns::ensure(cx, &self.table).await
     }
 
     /// Returns the text about memory for the system prompt: how to use it, and the memories of earlier runs.
-    pub async fn prompt(&self, cx: &StepContext) -> Result<String, StepError> {
+    pub(super) async fn prompt(&self, cx: &StepContext) -> Result<String, StepError> {
         let mut parts = vec![
             "You have a memory that outlives this run. `memory_recall` looks things up in it, by type, key or words. \
              `memory_record` keeps a fact you found (observation), a choice and its reasons (decision), or how far you \
@@ -158,7 +158,7 @@ impl Memory {
     }
 
     /// Returns the step that records a run.
-    pub fn summary(&self, result: &Value, now_ms: i64) -> NestedRequest {
+    pub(super) fn summary(&self, result: &Value, now_ms: i64) -> NestedRequest {
         let note = tools::summary(result);
         let row = self.row(
             &Note {
@@ -174,7 +174,12 @@ impl Memory {
     }
 
     /// Returns the step that records an evaluation.
-    pub fn evaluation(&self, content: &str, evaluation: &Value, now_ms: i64) -> NestedRequest {
+    pub(super) fn evaluation(
+        &self,
+        content: &str,
+        evaluation: &Value,
+        now_ms: i64,
+    ) -> NestedRequest {
         let note = Note {
             kind: "run-summary",
             key: Some("evaluation"),
@@ -187,7 +192,7 @@ impl Memory {
     }
 
     /// Returns the trace's entry about the memory.
-    pub fn facts(&self) -> Value {
+    pub(super) fn facts(&self) -> Value {
         facts([
             ("table", self.table.clone()),
             ("scope", Value::from(self.scope.name())),

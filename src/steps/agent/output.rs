@@ -42,7 +42,10 @@ pub(super) struct OutputPersist {
 
 impl OutputPersist {
     /// Reads `:output-persist`; `None` if it is off.
-    pub fn read(cx: &StepContext, given: &Value) -> Result<Option<OutputPersist>, StepError> {
+    pub(super) fn read(
+        cx: &StepContext,
+        given: &Value,
+    ) -> Result<Option<OutputPersist>, StepError> {
         let nothing = Value::map([]);
         let given = match given {
             Value::Bool(false) => return Ok(None),
@@ -71,7 +74,7 @@ impl OutputPersist {
     }
 
     /// Returns the step that stores the content.
-    pub fn step(&self, content: &Value) -> NestedRequest {
+    pub(super) fn step(&self, content: &Value) -> NestedRequest {
         let kind = self.wanted().unwrap_or_else(|| content_type(content));
         // Data is written in the format of its type or file name, and as text if neither is a data format.
         let stored = match (content, Format::of(kind)) {

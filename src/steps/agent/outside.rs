@@ -48,7 +48,7 @@ impl ClientTool {
     ///
     /// # Errors
     /// E1280: when an entry is wrong.
-    pub fn read_all(given: Option<&Value>) -> Result<Vec<ClientTool>, StepError> {
+    pub(super) fn read_all(given: Option<&Value>) -> Result<Vec<ClientTool>, StepError> {
         let Some(given) = given else {
             return Ok(Vec::new());
         };
@@ -72,7 +72,7 @@ impl ClientTool {
     }
 
     /// Returns a call with the preset arguments.
-    pub fn complete(&self, call: &Call) -> Call {
+    pub(super) fn complete(&self, call: &Call) -> Call {
         let Value::Map(own) = &call.arguments else {
             return call.clone();
         };

@@ -28,7 +28,7 @@ const OF_TURN: &[&str] = &["model", "provider", "response-id"];
 
 impl Record {
     /// Records a turn, and returns its number of requests: more than one if its answer was repaired.
-    pub fn turn(&mut self, reply: &Value) -> i64 {
+    pub(super) fn turn(&mut self, reply: &Value) -> i64 {
         let requests = reply.get("iterations").and_then(Value::as_int);
         let requests = requests.unwrap_or(1).max(1);
         self.turns += requests;
@@ -45,7 +45,7 @@ impl Record {
     }
 
     /// Records a tool call.
-    pub fn call(&mut self, answered: &Answered) {
+    pub(super) fn call(&mut self, answered: &Answered) {
         self.calls.push(answered.record());
         match answered.success {
             true => self.succeeded += 1,
@@ -59,12 +59,12 @@ impl Record {
     }
 
     /// Records calls that the flow must perform.
-    pub fn hand_over(&mut self, calls: Value) {
+    pub(super) fn hand_over(&mut self, calls: Value) {
         self.handed_over = Some(calls);
     }
 
     /// Returns the result of a loop with this ending.
-    pub fn result(&self, ending: Ending) -> Value {
+    pub(super) fn result(&self, ending: Ending) -> Value {
         let calls = match &self.handed_over {
             Some(calls) => calls.clone(),
             None => Value::vector(self.calls.iter().cloned()),
@@ -101,23 +101,23 @@ pub(super) struct Ending {
 
 impl Ending {
     /// The model answered.
-    pub fn answer(reply: &Value) -> Ending {
+    pub(super) fn answer(reply: &Value) -> Ending {
         let reason = reply.get("finish-reason").and_then(name_of);
         Ending::new(content_of(reply), reason.as_deref().unwrap_or("stop"))
     }
 
     /// A limit ended it.
-    pub fn cut(reply: &Value, reason: &str) -> Ending {
+    pub(super) fn cut(reply: &Value, reason: &str) -> Ending {
         Ending::new(content_of(reply), reason)
     }
 
     /// It ended with an error.
-    pub fn failed() -> Ending {
+    pub(super) fn failed() -> Ending {
         Ending::new(Value::Nil, "error")
     }
 
     /// A hook ended it.
-    pub fn abort(content: Value, reason: &str) -> Ending {
+    pub(super) fn abort(content: Value, reason: &str) -> Ending {
         Ending {
             more: aborted(reason),
             ..Ending::new(content, reason)
@@ -125,14 +125,14 @@ impl Ending {
     }
 
     /// It needs an approval to continue.
-    pub fn approval(reply: &Value, request: Value) -> Ending {
+    pub(super) fn approval(reply: &Value, request: Value) -> Ending {
         let mut ending = Ending::abort(content_of(reply), "approval-required");
         ending.more.push(("approval-request", request));
         ending
     }
 
     /// It was stopped, with these facts, including `:abort?` and `:abort-reason`.
-    pub fn stopped(reply: &Value, facts: &Value) -> Ending {
+    pub(super) fn stopped(reply: &Value, facts: &Value) -> Ending {
         let reason = facts.get("abort-reason").and_then(Value::as_str);
         Ending::abort(content_of(reply), reason.unwrap_or("stopped"))
     }
@@ -146,12 +146,12 @@ impl Ending {
     }
 
     #[must_use]
-    pub fn content(self, content: Value) -> Ending {
+    pub(super) fn content(self, content: Value) -> Ending {
         Ending { content, ..self }
     }
 
     #[must_use]
-    pub fn because(self, reason: &str) -> Ending {
+    pub(super) fn because(self, reason: &str) -> Ending {
         Ending {
             reason: reason.to_owned(),
             ..self
@@ -159,7 +159,7 @@ impl Ending {
     }
 
     /// Returns a warning if a limit ended the loop before the model had answered.
-    pub fn without_answer(&self) -> Option<String> {
+    pub(super) fn without_answer(&self) -> Option<String> {
         let is_empty = match &self.content {
             Value::Text(text) => text.trim().is_empty(),
             content => content.is_nil(),
@@ -179,7 +179,7 @@ impl Ending {
 
     /// Names the tools in `:require` that were not called.
     #[must_use]
-    pub fn missing(mut self, names: &[String]) -> Ending {
+    pub(super) fn missing(mut self, names: &[String]) -> Ending {
         let names = names.iter().map(|name| Value::from(name.as_str()));
         self.more.push(("missing-tools", Value::vector(names)));
         self
@@ -187,7 +187,7 @@ impl Ending {
 
     /// Uses the model's own text unless there is another.
     #[must_use]
-    pub fn or_said(self, reply: &Value) -> Ending {
+    pub(super) fn or_said(self, reply: &Value) -> Ending {
         match self.content.is_nil() {
             true => Ending {
                 content: content_of(reply),

@@ -10,14 +10,14 @@ use flowstone_lang::value::Value;
 use serde_json::Value as Json;
 
 /// Builds the nested step of a call from its arguments, or returns the error for the model.
-pub type MakeCall = Rc<dyn Fn(&Value) -> Result<ToolStep, StepError>>;
+pub(crate) type MakeCall = Rc<dyn Fn(&Value) -> Result<ToolStep, StepError>>;
 
 /// Converts a call's arguments and the result of its nested step to the answer for the model.
-pub type MakeAnswer = Rc<dyn Fn(&Value, Value) -> Value>;
+pub(crate) type MakeAnswer = Rc<dyn Fn(&Value, Value) -> Value>;
 
 /// A tool that the model may call.
 #[derive(Clone)]
-pub struct Tool {
+pub(crate) struct Tool {
     /// Its name for the model, such as `github_open_pr`.
     pub name: Rc<str>,
     /// Its name for flows, without the colon: `files`, `github/open-pr`. It is `:tool` in the tool summary, and `:type`
@@ -40,7 +40,7 @@ pub struct Tool {
 
 impl Tool {
     /// Tells whether a call may use a model.
-    pub fn may_ask(&self) -> bool {
+    pub(crate) fn may_ask(&self) -> bool {
         matches!(
             self.kind,
             ToolKind::Agent | ToolKind::Flow | ToolKind::Packaged
@@ -50,7 +50,7 @@ impl Tool {
 
 /// The origin of a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ToolKind {
+pub(crate) enum ToolKind {
     /// `:files`, `:table`, `:search`.
     BuiltIn,
     /// A packaged step of the flow.
@@ -69,7 +69,7 @@ pub enum ToolKind {
 }
 
 /// The nested step of a tool call; its id is the tool's name.
-pub struct ToolStep {
+pub(crate) struct ToolStep {
     /// A step type, or a packaged step's id, without the colon.
     pub kind: Rc<str>,
     pub config: Value,

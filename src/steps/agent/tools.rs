@@ -22,16 +22,16 @@ use flowstone_lang::value::Value;
 
 use super::tool::Tool;
 
-pub use arguments::Shape;
-pub use depth::check_depth;
-pub use http::{TOOL as HTTP_TOOL, addresses, of as of_http, parameters, preset};
-pub use shown::{most_chars, within};
+pub(crate) use arguments::Shape;
+pub(crate) use depth::check_depth;
+pub(crate) use http::{TOOL as HTTP_TOOL, addresses, of as of_http, parameters, preset};
+pub(crate) use shown::{most_chars, within};
 
 /// Reads the tools of a step's config.
 ///
 /// # Errors
 /// E0836: when a named tool does not exist.
-pub fn envelope(cx: &StepContext, config: &Value) -> Result<Envelope, StepError> {
+pub(crate) fn envelope(cx: &StepContext, config: &Value) -> Result<Envelope, StepError> {
     let (envelope, wrong) = tools::read(cx.flow(), config, false);
     match wrong.into_iter().next() {
         None => Ok(envelope),
@@ -51,7 +51,7 @@ fn refused(wrong: Wrong) -> StepError {
 ///
 /// # Errors
 /// E0836: when two have the same name, or one cannot be created.
-pub async fn all(cx: &StepContext, envelope: &Envelope) -> Result<Vec<Tool>, StepError> {
+pub(crate) async fn all(cx: &StepContext, envelope: &Envelope) -> Result<Vec<Tool>, StepError> {
     let (steps, most) = (cx.steps(), most_chars(cx));
     let mut tools: Vec<Tool> = envelope
         .built_in
@@ -90,7 +90,7 @@ pub async fn all(cx: &StepContext, envelope: &Envelope) -> Result<Vec<Tool>, Ste
 ///
 /// # Errors
 /// E0836: when the step does not exist.
-pub fn of_hook(cx: &StepContext, name: &str, given: &Value) -> Result<Tool, StepError> {
+pub(crate) fn of_hook(cx: &StepContext, name: &str, given: &Value) -> Result<Tool, StepError> {
     let type_ = given.get("type").and_then(name_of).unwrap_or_default();
     let made = match packaged::of_hook(cx.flow(), given) {
         Some(step) => Some(packaged::tool(cx, &step)?),

@@ -26,7 +26,7 @@ pub(super) struct Toolset {
 
 impl Toolset {
     /// Returns the tools that the envelope names.
-    pub async fn read(cx: &StepContext, envelope: &Envelope) -> Result<Toolset, StepError> {
+    pub(super) async fn read(cx: &StepContext, envelope: &Envelope) -> Result<Toolset, StepError> {
         Ok(Toolset {
             tools: tools::all(cx, envelope).await?,
             client: envelope.definitions.clone(),
@@ -38,7 +38,7 @@ impl Toolset {
     ///
     /// # Errors
     /// E0836: when a name is taken.
-    pub fn add_outside(&mut self, more: Vec<ClientTool>) -> Result<(), StepError> {
+    pub(super) fn add_outside(&mut self, more: Vec<ClientTool>) -> Result<(), StepError> {
         for tool in more {
             self.refuse_taken(&tool.name)?;
             self.outside.push(tool);
@@ -50,7 +50,7 @@ impl Toolset {
     ///
     /// # Errors
     /// E0836: when a name is taken.
-    pub fn add_named(&mut self, more: Vec<Tool>) -> Result<(), StepError> {
+    pub(super) fn add_named(&mut self, more: Vec<Tool>) -> Result<(), StepError> {
         for tool in more {
             self.refuse_taken(&tool.name)?;
             self.tools.push(tool);
@@ -70,17 +70,17 @@ impl Toolset {
     }
 
     /// Tells whether the model may know a tool of this name.
-    pub fn knows(&self, name: &str) -> bool {
+    pub(super) fn knows(&self, name: &str) -> bool {
         self.find(name).is_some() || self.is_client(name) || self.outside(name).is_some()
     }
 
     /// Returns the client tool of a name.
-    pub fn outside(&self, name: &str) -> Option<&ClientTool> {
+    pub(super) fn outside(&self, name: &str) -> Option<&ClientTool> {
         self.outside.iter().find(|tool| *tool.name == *name)
     }
 
     /// Returns the names of all tools.
-    pub fn all_names(&self) -> Vec<Rc<str>> {
+    pub(super) fn all_names(&self) -> Vec<Rc<str>> {
         let own = self.tools.iter().map(|tool| tool.name.clone());
         let outside = self.outside.iter().map(|tool| tool.name.clone());
         own.chain(outside)
@@ -89,7 +89,7 @@ impl Toolset {
     }
 
     /// Adds tools; one whose name is taken is left out.
-    pub fn add(&mut self, more: Vec<Tool>) {
+    pub(super) fn add(&mut self, more: Vec<Tool>) {
         for tool in more {
             if self.find(&tool.name).is_none() {
                 self.tools.push(tool);
@@ -97,36 +97,36 @@ impl Toolset {
         }
     }
 
-    pub fn find(&self, name: &str) -> Option<&Tool> {
+    pub(super) fn find(&self, name: &str) -> Option<&Tool> {
         self.tools.iter().find(|tool| &*tool.name == name)
     }
 
     /// Tells whether the flow performs calls of that name.
-    pub fn is_client(&self, name: &str) -> bool {
+    pub(super) fn is_client(&self, name: &str) -> bool {
         self.client
             .iter()
             .any(|tool| client_name(tool).as_deref() == Some(name))
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.tools.is_empty() && self.client.is_empty() && self.outside.is_empty()
     }
 
     /// Tells whether there is a tool of this step type.
-    pub fn has_step(&self, step: &str) -> bool {
+    pub(super) fn has_step(&self, step: &str) -> bool {
         self.tools.iter().any(|tool| &*tool.step == step)
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = &Tool> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Tool> {
         self.tools.iter()
     }
 
-    pub fn names(&self) -> Vec<&str> {
+    pub(super) fn names(&self) -> Vec<&str> {
         self.tools.iter().map(|tool| &*tool.name).collect()
     }
 
     /// Returns `:definitions` of a turn: those of the tools that it offers.
-    pub fn definitions(&self, selection: &Selection) -> Vec<Value> {
+    pub(super) fn definitions(&self, selection: &Selection) -> Vec<Value> {
         let definition = |name: &str, description: &str, parameters: &serde_json::Value| {
             facts([
                 ("name", Value::from(name)),
@@ -151,7 +151,7 @@ impl Toolset {
     }
 
     /// Returns the map for hooks: `{:files {:type :files :name "files" ...}}`.
-    pub fn for_hooks(&self) -> Value {
+    pub(super) fn for_hooks(&self) -> Value {
         Value::map(self.tools.iter().map(|tool| {
             let described = facts([
                 ("type", Value::keyword(&tool.step)),
@@ -163,7 +163,7 @@ impl Toolset {
     }
 
     /// Returns the tools of a map from a hook: known ones stay unchanged, others are created.
-    pub fn of_hook(&self, cx: &StepContext, map: &Value) -> Result<Toolset, StepError> {
+    pub(super) fn of_hook(&self, cx: &StepContext, map: &Value) -> Result<Toolset, StepError> {
         let Some(entries) = map.as_map() else {
             let message = format!("`:tools` of a hook is a map, not {}", map.kind());
             return Err(StepError::config("E0842", message)
@@ -196,7 +196,7 @@ impl Toolset {
     }
 
     /// Returns `:tool-summary`.
-    pub fn summary(&self, inputs: &Value) -> Value {
+    pub(super) fn summary(&self, inputs: &Value) -> Value {
         let enabled = self.tools.iter().map(|tool| {
             let mut described = vec![
                 ("tool", Value::keyword(&tool.step)),
@@ -228,7 +228,7 @@ impl Toolset {
     }
 
     /// Returns the name by which a packaged step, an agent or an MCP tool is called.
-    pub fn name_of(&self, step: &str) -> Option<Rc<str>> {
+    pub(super) fn name_of(&self, step: &str) -> Option<Rc<str>> {
         let found = self.tools.iter().find(|tool| &*tool.step == step);
         found.map(|tool| tool.name.clone())
     }

@@ -56,7 +56,7 @@ struct Turn {
 }
 
 /// A finished tool call.
-pub struct Called<'a> {
+pub(super) struct Called<'a> {
     pub id: &'a str,
     pub name: &'a str,
     pub arguments: &'a Value,
@@ -67,7 +67,7 @@ pub struct Called<'a> {
 
 impl Trace {
     /// Reads `:trace`; `None` if it is off.
-    pub fn read(cx: &StepContext, given: &Value) -> Result<Option<Trace>, StepError> {
+    pub(super) fn read(cx: &StepContext, given: &Value) -> Result<Option<Trace>, StepError> {
         let nothing = Value::map([]);
         let given = match given {
             Value::Bool(false) => return Ok(None),
@@ -88,7 +88,7 @@ impl Trace {
     }
 
     /// Records a turn of the model.
-    pub fn turn(&mut self, reply: &Value, began_ms: i64, ended_ms: i64) {
+    pub(super) fn turn(&mut self, reply: &Value, began_ms: i64, ended_ms: i64) {
         self.turns.push(Turn {
             reply: reply.clone(),
             began_ms,
@@ -98,7 +98,7 @@ impl Trace {
     }
 
     /// Records a call of the latest turn.
-    pub fn called(&mut self, called: &Called<'_>) {
+    pub(super) fn called(&mut self, called: &Called<'_>) {
         let entry = facts([
             ("tool-call-id", Value::from(called.id)),
             ("name", Value::from(called.name)),
@@ -124,12 +124,12 @@ impl Trace {
     }
 
     /// Records a memory operation outside of the turns.
-    pub fn remembered(&mut self, op: &str) {
+    pub(super) fn remembered(&mut self, op: &str) {
         self.memory.push(facts([("op", Value::from(op))]));
     }
 
     /// Returns the step that stores the trace.
-    pub fn step(
+    pub(super) fn step(
         &self,
         cx: &StepContext,
         config: &Value,

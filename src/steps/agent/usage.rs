@@ -24,7 +24,7 @@ impl Default for Usage {
 
 impl Usage {
     /// Adds the counts of a turn, or of a nested agent.
-    pub fn add(&mut self, counts: &Value) {
+    pub(super) fn add(&mut self, counts: &Value) {
         for (key, count) in counts.as_map().into_iter().flat_map(|map| map.iter()) {
             let (Some(name), Some(count)) = (name_of(key), count.as_int()) else {
                 continue;
@@ -37,28 +37,28 @@ impl Usage {
     }
 
     /// Adds a cost.
-    pub fn pay(&mut self, cost: Option<&Value>) {
+    pub(super) fn pay(&mut self, cost: Option<&Value>) {
         if let Some(cost) = cost.and_then(crate::json::number_float) {
             self.cost = Some(self.cost.unwrap_or(0.0) + cost);
         }
     }
 
-    pub fn total(&self) -> i64 {
+    pub(super) fn total(&self) -> i64 {
         self.count("total-tokens")
     }
 
     /// Returns the count with a name.
-    pub fn count(&self, name: &str) -> i64 {
+    pub(super) fn count(&self, name: &str) -> i64 {
         let count = self.counts.iter().find(|(known, _)| known == name);
         count.map_or(0, |(_, count)| *count)
     }
 
-    pub fn cost(&self) -> Option<f64> {
+    pub(super) fn cost(&self) -> Option<f64> {
         self.cost
     }
 
     /// Returns `:usage`.
-    pub fn value(&self) -> Value {
+    pub(super) fn value(&self) -> Value {
         let counts = self.counts.iter();
         Value::map(counts.map(|(name, count)| (Value::keyword(name), Value::Int(*count))))
     }

@@ -12,7 +12,7 @@ use super::patch::{self, FilePatch, Mark};
 
 /// The outcome of applying a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Applied {
+pub(super) struct Applied {
     pub path: String,
     /// The path before the change.
     pub from: Option<String>,
@@ -23,7 +23,7 @@ pub struct Applied {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Status {
+pub(super) enum Status {
     Added,
     Deleted,
     Modified,
@@ -32,7 +32,7 @@ pub enum Status {
 
 impl Status {
     /// Returns the keyword that flows see.
-    pub fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Status::Added => "added",
             Status::Deleted => "deleted",
@@ -44,7 +44,7 @@ impl Status {
 
 /// An entry of `:edits`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Edit {
+pub(super) struct Edit {
     pub path: String,
     /// The text to replace; empty for a new file.
     pub old: String,

@@ -14,14 +14,14 @@ use super::manifest::{Entry, Kind, Manifest};
 
 /// A file that was changed in the folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Captured {
+pub(super) struct Captured {
     pub path: String,
     pub from: Option<String>,
     pub status: Status,
 }
 
 /// The result of comparing a folder.
-pub struct Found {
+pub(super) struct Found {
     pub captured: Vec<Captured>,
     pub skipped: Vec<Skipped>,
     /// The entries that the changeset must have afterwards.
@@ -166,7 +166,7 @@ fn lay(
 }
 
 /// Rejects a folder outside of the project.
-pub fn check_root(root: &Path, allowed: &[&Path], shown: &str) -> Result<(), FilesError> {
+pub(super) fn check_root(root: &Path, allowed: &[&Path], shown: &str) -> Result<(), FilesError> {
     let canonical = |path: &Path| std::fs::canonicalize(path).ok();
     let is_inside = |root: &Path| {
         let mut allowed = allowed.iter().filter_map(|it| canonical(it));

@@ -13,14 +13,14 @@ use crate::http::route::Route;
 
 /// The service that hosts the repository.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Provider {
+pub(super) enum Provider {
     GitHub,
     GitLab,
 }
 
 impl Provider {
     /// Returns the named provider, or the one that follows from the host's name.
-    pub fn of(named: Option<&str>, repo: &Repo) -> Result<Provider, StepError> {
+    pub(super) fn of(named: Option<&str>, repo: &Repo) -> Result<Provider, StepError> {
         let host = repo.host.to_ascii_lowercase();
         match named {
             Some("github") => Ok(Provider::GitHub),
@@ -44,7 +44,7 @@ impl Provider {
     }
 
     /// Returns the name, which is also the default name of its connection.
-    pub fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Provider::GitHub => "github",
             Provider::GitLab => "gitlab",
@@ -54,7 +54,7 @@ impl Provider {
 
 /// A repository on a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Repo {
+pub(super) struct Repo {
     pub host: String,
     /// The origin of its pages: scheme, host and port.
     pub origin: String,
@@ -64,7 +64,7 @@ pub struct Repo {
 
 impl Repo {
     /// Reads the address of a git repository.
-    pub fn read(address: &str) -> Result<Repo, StepError> {
+    pub(super) fn read(address: &str) -> Result<Repo, StepError> {
         let bad = || {
             let shown = crate::shown_url::without_password(address);
             StepError::config("E0796", format!("`{shown}` is not on a server that takes change requests"))
@@ -104,7 +104,11 @@ impl Repo {
 }
 
 /// Returns the address of the REST interface.
-pub fn api(provider: Provider, repo: &Repo, configured: Option<&str>) -> Result<Url, StepError> {
+pub(super) fn api(
+    provider: Provider,
+    repo: &Repo,
+    configured: Option<&str>,
+) -> Result<Url, StepError> {
     let address = match (configured, provider) {
         (Some(configured), _) => configured.trim_end_matches('/').to_string(),
         (None, Provider::GitHub) if repo.host == "github.com" => {
@@ -123,7 +127,7 @@ pub fn api(provider: Provider, repo: &Repo, configured: Option<&str>) -> Result<
 }
 
 /// Returns the error for a request without a connection.
-pub fn without_connection(provider: Provider, repo: &Repo) -> StepError {
+pub(super) fn without_connection(provider: Provider, repo: &Repo) -> StepError {
     let name = provider.name();
     StepError::config("E0796", format!("no `:connection` is set for {}", repo.host)).hint(format!(
         "describe it in flowstone.edn: {{:connections {{:{name} {{:auth {{:type :bearer :secret-ref :{name}-token}}}}}}}}"
@@ -132,7 +136,7 @@ pub fn without_connection(provider: Provider, repo: &Repo) -> StepError {
 
 /// The change request to open.
 #[derive(Clone, Debug)]
-pub struct NewChangeRequest {
+pub(super) struct NewChangeRequest {
     /// The branch with the changes.
     pub branch: String,
     /// The branch to merge into; by default the repository's default branch.
@@ -144,14 +148,14 @@ pub struct NewChangeRequest {
 
 /// An open change request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Opened {
+pub(super) struct Opened {
     pub url: String,
     pub number: i64,
     pub created: bool,
 }
 
 /// A repository on a server, with the connection to it.
-pub struct Server {
+pub(super) struct Server {
     pub provider: Provider,
     pub api: Url,
     pub repo: Repo,
@@ -162,7 +166,7 @@ pub struct Server {
 
 impl Server {
     /// Finds the open change request for these branches, or opens one.
-    pub async fn open(&self, asked: &NewChangeRequest) -> Result<Opened, StepError> {
+    pub(super) async fn open(&self, asked: &NewChangeRequest) -> Result<Opened, StepError> {
         for (key, text) in [("branch", &asked.branch), ("title", &asked.title)] {
             if text.trim().is_empty() {
                 return Err(StepError::config(

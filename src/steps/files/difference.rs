@@ -19,7 +19,7 @@ use super::objects::Objects;
 
 /// The options of a comparison.
 #[derive(Debug, Clone)]
-pub struct Wanted {
+pub(super) struct Wanted {
     /// Files or folders to compare; empty for all.
     pub paths: Vec<String>,
     /// The number of unchanged lines around a change.
@@ -28,7 +28,7 @@ pub struct Wanted {
 
 /// The difference of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FileDifference {
+pub(super) struct FileDifference {
     pub path: String,
     pub from: Option<String>,
     pub status: Status,
@@ -42,7 +42,7 @@ pub struct FileDifference {
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Returns the differences, in the order of paths.
-pub fn differences(
+pub(super) fn differences(
     manifest: &Manifest,
     objects: &Objects,
     wanted: &Wanted,

@@ -20,7 +20,7 @@ use super::tree::Tree;
 use super::value;
 
 /// Maximum size of a written file.
-pub const MAX_FILE: usize = 16 << 20;
+pub(super) const MAX_FILE: usize = 16 << 20;
 
 /// A changeset under change.
 pub(super) struct Draft {
@@ -41,7 +41,7 @@ enum Place {
 }
 
 impl Draft {
-    pub fn new(tree: Tree, overlay: &Overlay) -> Draft {
+    pub(super) fn new(tree: Tree, overlay: &Overlay) -> Draft {
         Draft {
             id: overlay.id.clone(),
             uri: tree.uri,
@@ -54,7 +54,7 @@ impl Draft {
 
     /// Writes a file, and returns whether it is new. An existing file stays executable or not, unless the change sets
     /// that.
-    pub fn write(
+    pub(super) fn write(
         &mut self,
         asked: &str,
         bytes: &[u8],
@@ -87,7 +87,7 @@ impl Draft {
     }
 
     /// Returns the normal path of a file and its text, to be edited.
-    pub fn text(&self, asked: &str) -> Result<(String, String), FilesError> {
+    pub(super) fn text(&self, asked: &str) -> Result<(String, String), FilesError> {
         let entry = self.file(asked)?;
         match entry.kind {
             Kind::File => {}
@@ -108,7 +108,7 @@ impl Draft {
     }
 
     /// Returns the entry at a path itself, because nothing is changed through a link.
-    pub fn file(&self, asked: &str) -> Result<&Entry, FilesError> {
+    pub(super) fn file(&self, asked: &str) -> Result<&Entry, FilesError> {
         let path = path::writable(asked)?;
         if let Some(entry) = self.manifest.get(&path) {
             return Ok(entry);
@@ -123,20 +123,20 @@ impl Draft {
     }
 
     /// Deletes the entry at a path.
-    pub fn delete(&mut self, asked: &str) -> Result<String, FilesError> {
+    pub(super) fn delete(&mut self, asked: &str) -> Result<String, FilesError> {
         let path = self.file(asked)?.path.clone();
         self.remove(&path);
         Ok(path)
     }
 
     /// Deletes the entry at a normal path.
-    pub fn remove(&mut self, path: &str) {
+    pub(super) fn remove(&mut self, path: &str) {
         self.manifest.set(path, None);
         self.touched.insert(path.to_string());
     }
 
     /// Moves a file or link; its new path must be free.
-    pub fn rename(&mut self, from: &str, to: &str) -> Result<(String, String), FilesError> {
+    pub(super) fn rename(&mut self, from: &str, to: &str) -> Result<(String, String), FilesError> {
         let entry = self.file(from)?.clone();
         let origin = self.origin(&entry.path);
         let old = entry.path.clone();
@@ -154,7 +154,7 @@ impl Draft {
     }
 
     /// Returns the path in the source tree from which the file at a path comes, if it comes from there.
-    pub fn origin(&self, path: &str) -> Option<String> {
+    pub(super) fn origin(&self, path: &str) -> Option<String> {
         let origin = match self.manifest.before(path) {
             Some(_) => Some(path),
             None => self.manifest.moved_from(path),
@@ -163,7 +163,7 @@ impl Draft {
     }
 
     /// Puts an entry over the tree unchanged.
-    pub fn put(&mut self, entry: Entry, moved_from: Option<String>) {
+    pub(super) fn put(&mut self, entry: Entry, moved_from: Option<String>) {
         let path = entry.path.clone();
         let moved_from = moved_from.filter(|from| *from != path);
         self.manifest.set(&path, Some(entry));
@@ -172,12 +172,12 @@ impl Draft {
     }
 
     /// Returns the normal form of a path at which a file may be written.
-    pub fn place_for_file(&self, asked: &str) -> Result<String, FilesError> {
+    pub(super) fn place_for_file(&self, asked: &str) -> Result<String, FilesError> {
         self.place(asked, Place::File)
     }
 
     /// Returns the normal form of a path at which a file or link may be written.
-    pub fn place_for_link_or_file(&self, asked: &str) -> Result<String, FilesError> {
+    pub(super) fn place_for_link_or_file(&self, asked: &str) -> Result<String, FilesError> {
         self.place(asked, Place::LinkOrFile)
     }
 
@@ -212,7 +212,11 @@ impl Draft {
     }
 
     /// Returns the operation for the store. `result` is the result of the step, to which the changeset is added.
-    pub fn commit(self, on_race: OnRace, result: Vec<(&str, Value)>) -> Result<Outcome, StepError> {
+    pub(super) fn commit(
+        self,
+        on_race: OnRace,
+        result: Vec<(&str, Value)>,
+    ) -> Result<Outcome, StepError> {
         let changeset = ("changeset", Value::from(self.uri.as_str()));
         let answer = value::answer(&value::map(result.into_iter().chain([changeset])))?;
         let changes = self.touched.iter().map(|path| PathChange {

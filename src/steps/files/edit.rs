@@ -6,14 +6,14 @@ use super::error::FilesError;
 
 /// Whether an edit applies to one place or to every place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Which {
+pub(super) enum Which {
     Only,
     All,
 }
 
 /// Replaces `old`, and returns the new text with the number of replacements. `old` must occur exactly once, unless all
 /// occurrences are to be replaced.
-pub fn replace(
+pub(super) fn replace(
     path: &str,
     text: &str,
     (old, new): (&str, &str),
@@ -60,7 +60,7 @@ fn near(text: &str, old: &str) -> Option<(usize, String)> {
 }
 
 /// Replaces the lines from `start` to `end`, counted from 1. If the end is before the start, inserts lines.
-pub fn replace_lines(
+pub(super) fn replace_lines(
     path: &str,
     text: &str,
     (start, end): (usize, usize),

@@ -19,7 +19,7 @@ use super::objects::{self, Objects};
 use super::{merge, path, place};
 
 /// A tree to write, with its destination.
-pub struct Rendering<'a> {
+pub(super) struct Rendering<'a> {
     pub manifest: &'a Manifest,
     pub objects: &'a Objects,
     /// The hash of the manifest without its changeset.
@@ -31,14 +31,14 @@ pub struct Rendering<'a> {
 }
 
 /// The tree that was written to a folder before, as far as it is still known.
-pub struct Earlier {
+pub(super) struct Earlier {
     pub record: Record,
     pub tree: Option<Manifest>,
 }
 
 /// The result of writing a tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rendered {
+pub(super) struct Rendered {
     /// The number of files and links of the tree that are in the folder now.
     pub files: usize,
     pub skipped: Vec<Skipped>,
@@ -50,7 +50,7 @@ pub struct Rendered {
 
 /// A folder to fill.
 #[derive(Debug, Clone)]
-pub struct Target {
+pub(super) struct Target {
     pub path: PathBuf,
     /// The path as it is shown to people.
     pub shown: String,
@@ -68,7 +68,7 @@ pub struct Target {
 
 /// The records of which tree was written to which folder.
 #[derive(Debug, Clone)]
-pub struct Records {
+pub(super) struct Records {
     pub folder: PathBuf,
     /// The project's folder, which may be moved with its contents.
     pub project: PathBuf,
@@ -90,14 +90,14 @@ impl Records {
 
 /// A file that was left out, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Skipped {
+pub(super) struct Skipped {
     pub path: String,
     pub why: &'static str,
 }
 
 /// The record of a tree that was written to a folder.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Record {
+pub(super) struct Record {
     pub by: String,
     /// The folder that the record is about: relative to the project, if it is inside.
     #[serde(default)]
@@ -128,22 +128,22 @@ impl Record {
     }
 
     /// Returns the record in a file, if it can be read.
-    pub fn at(file: &Path) -> Option<Record> {
+    pub(super) fn at(file: &Path) -> Option<Record> {
         serde_json::from_slice(&fs::read(file).ok()?).ok()
     }
 
     /// Returns the place of the record's folder.
-    pub fn place(&self, records: &Records) -> Option<PathBuf> {
+    pub(super) fn place(&self, records: &Records) -> Option<PathBuf> {
         (!self.folder.is_empty()).then(|| records.project.join(&self.folder))
     }
 
     /// Returns the record about a folder, if there is one that can be read.
-    pub fn load(records: &Records, folder: &Path) -> Option<Record> {
+    pub(super) fn load(records: &Records, folder: &Path) -> Option<Record> {
         Record::at(&records.place(folder))
     }
 
     /// Writes the record about a folder.
-    pub fn save(&self, records: &Records, folder: &Path) -> Result<(), FilesError> {
+    pub(super) fn save(&self, records: &Records, folder: &Path) -> Result<(), FilesError> {
         let place = records.place(folder);
         let written = serde_json::to_vec(self)
             .map_err(io::Error::from)
@@ -153,7 +153,7 @@ impl Record {
 
     /// Treats captured changes as written ones, if the changeset contains all of them. Otherwise the capture was
     /// interrupted, and is repeated.
-    pub fn settle(&mut self, changeset: &Manifest) {
+    pub(super) fn settle(&mut self, changeset: &Manifest) {
         let has =
             |(path, taken): &(String, Option<Entry>)| same(taken.as_ref(), changeset.get(path));
         let taken = std::mem::take(&mut self.taken);
@@ -164,7 +164,7 @@ impl Record {
 }
 
 /// Returns the canonical form of a folder's path, whose last part may be missing.
-pub fn canonical(folder: &Path) -> io::Result<PathBuf> {
+pub(super) fn canonical(folder: &Path) -> io::Result<PathBuf> {
     if let Ok(found) = fs::canonicalize(folder) {
         return Ok(found);
     }
@@ -173,7 +173,7 @@ pub fn canonical(folder: &Path) -> io::Result<PathBuf> {
 }
 
 /// Writes a tree to a folder.
-pub fn render(rendering: &Rendering<'_>) -> Result<Rendered, FilesError> {
+pub(super) fn render(rendering: &Rendering<'_>) -> Result<Rendered, FilesError> {
     let target = rendering.target;
     let failed = |error: &io::Error| refused(target, error);
     if is_there(target)? {
@@ -240,7 +240,7 @@ fn refused(target: &Target, error: &io::Error) -> FilesError {
 }
 
 /// Tells whether a path has the same content in two trees.
-pub fn same(one: Option<&Entry>, other: Option<&Entry>) -> bool {
+pub(super) fn same(one: Option<&Entry>, other: Option<&Entry>) -> bool {
     match (one, other) {
         (Some(one), Some(other)) => one.same_content(other),
         (None, None) => true,
@@ -305,7 +305,7 @@ fn fill(rendering: &Rendering<'_>, folder: &Path) -> Result<Rendered, FilesError
 }
 
 /// The links of a tree, through which other links may lead.
-pub struct Links<'a> {
+pub(super) struct Links<'a> {
     manifest: &'a Manifest,
     /// The contents of the folder before writing.
     there: Option<&'a Manifest>,
@@ -313,12 +313,12 @@ pub struct Links<'a> {
 
 impl<'a> Links<'a> {
     /// Returns the links of a tree that is written over the contents of `there`.
-    pub fn of(manifest: &'a Manifest, there: Option<&'a Manifest>) -> Links<'a> {
+    pub(super) fn of(manifest: &'a Manifest, there: Option<&'a Manifest>) -> Links<'a> {
         Links { manifest, there }
     }
 
     /// Returns the reason why an entry is not written to disk, if there is one.
-    pub fn why_not(&self, entry: &Entry) -> Option<&'static str> {
+    pub(super) fn why_not(&self, entry: &Entry) -> Option<&'static str> {
         why_not(entry).or_else(|| {
             let target = entry.target.as_deref().unwrap_or_default();
             let leaves = entry.kind == Kind::Link && !self.stays(&entry.path, target);
@@ -458,7 +458,7 @@ fn write(rendering: &Rendering<'_>, root: &Root, entry: &Entry) -> Result<(), Fi
 }
 
 /// Tells whether a file or link is at a path of a folder, without going through links.
-pub fn is_at(folder: &Path, path: &str) -> bool {
+pub(super) fn is_at(folder: &Path, path: &str) -> bool {
     let mut place = folder.to_path_buf();
     let mut parts = Path::new(path).components().peekable();
     while let Some(part) = parts.next() {

@@ -23,7 +23,7 @@ pub(super) struct Stamp {
 }
 
 impl Stamp {
-    pub fn of(metadata: &Metadata) -> Stamp {
+    pub(super) fn of(metadata: &Metadata) -> Stamp {
         #[cfg(unix)]
         let (changed, node) = {
             use std::os::unix::fs::MetadataExt;
@@ -62,7 +62,7 @@ pub(super) struct Known {
 
 impl Known {
     /// Adds the known facts to an entry.
-    pub fn apply(&self, entry: &mut Entry) {
+    pub(super) fn apply(&self, entry: &mut Entry) {
         entry.kind = if self.binary {
             Kind::Binary
         } else {
@@ -138,7 +138,7 @@ pub(super) struct Table {
 }
 
 impl Table {
-    pub fn load(path: &Path) -> Table {
+    pub(super) fn load(path: &Path) -> Table {
         let Some(files) = fs::read(path).ok().and_then(|bytes| decode(&bytes)) else {
             return Table::default();
         };
@@ -150,7 +150,7 @@ impl Table {
     }
 
     /// Returns, for each found file in the order of paths, the known facts that are still valid.
-    pub fn beside<'a>(&'a self, found: &[Found]) -> Vec<Option<&'a Known>> {
+    pub(super) fn beside<'a>(&'a self, found: &[Found]) -> Vec<Option<&'a Known>> {
         let mut known = self.files.iter().peekable();
         found
             .iter()
@@ -171,7 +171,7 @@ impl Table {
     }
 
     /// Tells whether the table already has exactly these rows.
-    pub fn says(&self, taken: &[Taken]) -> bool {
+    pub(super) fn says(&self, taken: &[Taken]) -> bool {
         let mut files = self.files.iter();
         let same = taken.iter().filter_map(Known::of).all(|known| {
             files
@@ -182,7 +182,7 @@ impl Table {
     }
 
     /// Writes the table of these files.
-    pub fn save(path: &Path, taken: &[Taken]) {
+    pub(super) fn save(path: &Path, taken: &[Taken]) {
         let mut bytes = Vec::with_capacity(taken.len() * 160);
         bytes.extend(MAGIC);
         for known in taken.iter().filter_map(Known::of) {

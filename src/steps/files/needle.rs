@@ -23,7 +23,11 @@ pub(super) enum Needle {
 }
 
 impl Needle {
-    pub fn new(query: &str, regex: bool, case_sensitive: bool) -> Result<Needle, FilesError> {
+    pub(super) fn new(
+        query: &str,
+        regex: bool,
+        case_sensitive: bool,
+    ) -> Result<Needle, FilesError> {
         let is_plain = !regex || !means_the_whole_text(query);
         if is_plain {
             let matcher = RegexMatcherBuilder::new()
@@ -56,7 +60,7 @@ impl Needle {
     }
 
     /// Returns an offset in the first line that may match; no earlier line matches.
-    pub fn candidate(&self, text: &[u8]) -> Option<usize> {
+    pub(super) fn candidate(&self, text: &[u8]) -> Option<usize> {
         match self {
             Needle::Lines(matcher) => match matcher.find_candidate_line(text) {
                 Ok(Some(LineMatchKind::Confirmed(at) | LineMatchKind::Candidate(at))) => {
@@ -71,7 +75,7 @@ impl Needle {
     }
 
     /// Returns the offset of the first match in a line; an error if matching takes too long.
-    pub fn find(&self, line: &[u8]) -> Result<Option<usize>, ()> {
+    pub(super) fn find(&self, line: &[u8]) -> Result<Option<usize>, ()> {
         match self {
             Needle::Lines(matcher) => {
                 let found = matcher.find(line).map_err(drop)?;

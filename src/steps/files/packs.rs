@@ -97,7 +97,7 @@ impl Pack {
         })
     }
 
-    pub fn rows(&self) -> &[Row] {
+    pub(super) fn rows(&self) -> &[Row] {
         &self.rows
     }
 
@@ -123,7 +123,7 @@ impl Pack {
     }
 
     /// Reads a part of the file.
-    pub fn bytes(&self, from: u64, size: u64) -> io::Result<Vec<u8>> {
+    pub(super) fn bytes(&self, from: u64, size: u64) -> io::Result<Vec<u8>> {
         if from.saturating_add(size) > self.file.metadata()?.len() {
             return Err(damaged());
         }
@@ -134,7 +134,7 @@ impl Pack {
     }
 
     /// Marks the pack as recently used, because its contents are about to be referred to.
-    pub fn touch(&self) -> io::Result<()> {
+    pub(super) fn touch(&self) -> io::Result<()> {
         File::options()
             .write(true)
             .open(&self.path)?
@@ -164,7 +164,7 @@ pub(super) struct Found {
 
 impl Found {
     /// Reads the content; `None` if it does not match its checksum.
-    pub fn read(&self) -> io::Result<Option<Vec<u8>>> {
+    pub(super) fn read(&self) -> io::Result<Option<Vec<u8>>> {
         let bytes = self.pack.bytes(self.row.offset, self.row.size)?;
         Ok((crc32fast::hash(&bytes) == self.row.sum).then_some(bytes))
     }
@@ -186,7 +186,7 @@ struct Open {
 
 impl Packs {
     /// Returns the packs of a folder, shared by all callers in this process.
-    pub fn of(folder: &Path) -> Arc<Packs> {
+    pub(super) fn of(folder: &Path) -> Arc<Packs> {
         static KNOWN: OnceLock<Mutex<HashMap<PathBuf, Arc<Packs>>>> = OnceLock::new();
         let mut known = KNOWN
             .get_or_init(Mutex::default)
@@ -207,7 +207,7 @@ impl Packs {
     }
 
     /// Reads the list of packs again, if the folder has changed since.
-    pub fn refresh(&self) {
+    pub(super) fn refresh(&self) {
         let Ok(now) = fs::metadata(&self.folder).and_then(|it| it.modified()) else {
             let mut open = self.open.write().unwrap_or_else(PoisonError::into_inner);
             *open = Open::default();
@@ -244,7 +244,7 @@ impl Packs {
     }
 
     /// Returns the place of a content in the known packs.
-    pub fn find(&self, hash: &Hash) -> Option<Found> {
+    pub(super) fn find(&self, hash: &Hash) -> Option<Found> {
         let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
         open.packs.iter().rev().find_map(|pack| {
             pack.find(hash).map(|row| Found {
@@ -255,7 +255,7 @@ impl Packs {
     }
 
     /// Returns all packs.
-    pub fn all(&self) -> Vec<Arc<Pack>> {
+    pub(super) fn all(&self) -> Vec<Arc<Pack>> {
         self.refresh();
         self.open
             .read()
@@ -264,12 +264,12 @@ impl Packs {
             .clone()
     }
 
-    pub fn folder(&self) -> &Path {
+    pub(super) fn folder(&self) -> &Path {
         &self.folder
     }
 
     /// Writes the contents that `keep` names into a new pack, and removes the old one.
-    pub fn rewrite(&self, pack: &Pack, keep: &dyn Fn(&Hash) -> bool) -> io::Result<()> {
+    pub(super) fn rewrite(&self, pack: &Pack, keep: &dyn Fn(&Hash) -> bool) -> io::Result<()> {
         let mut writer = PackWriter::new(&self.folder)?;
         for row in pack.rows.iter().filter(|row| keep(&row.hash)) {
             let bytes = pack.bytes(row.offset, row.size)?;
@@ -309,7 +309,7 @@ pub(super) struct PackWriter {
 }
 
 impl PackWriter {
-    pub fn new(folder: &Path) -> io::Result<PackWriter> {
+    pub(super) fn new(folder: &Path) -> io::Result<PackWriter> {
         private::make_folder(folder)?;
         let temporary = folder.join(temporary_name());
         Ok(PackWriter {
@@ -323,7 +323,7 @@ impl PackWriter {
     }
 
     /// Adds a content that is not in it yet.
-    pub fn add(&mut self, hash: Hash, bytes: &[u8]) -> io::Result<()> {
+    pub(super) fn add(&mut self, hash: Hash, bytes: &[u8]) -> io::Result<()> {
         self.file.write_all(bytes)?;
         self.rows.push(Row {
             hash,
@@ -336,7 +336,7 @@ impl PackWriter {
     }
 
     /// Writes the pack to disk under its name, and returns the path; `None` if it is empty.
-    pub fn finish(mut self) -> io::Result<Option<PathBuf>> {
+    pub(super) fn finish(mut self) -> io::Result<Option<PathBuf>> {
         if self.rows.is_empty() {
             return Ok(None);
         }

@@ -18,7 +18,7 @@ pub(super) struct Perms {
 
 impl Perms {
     /// Returns the permissions of the file that is replaced, if it exists. `executable` sets the executable flag.
-    pub fn of(root: &Root, path: &str, executable: Option<bool>) -> Perms {
+    pub(super) fn of(root: &Root, path: &str, executable: Option<bool>) -> Perms {
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt as _;

@@ -44,7 +44,7 @@ pub(super) struct Git {
 }
 
 impl Git {
-    pub fn new(folder: Option<&Path>, limit: Limit) -> Git {
+    pub(super) fn new(folder: Option<&Path>, limit: Limit) -> Git {
         Git {
             folder: folder.map(Path::to_path_buf),
             limit,
@@ -53,22 +53,22 @@ impl Git {
     }
 
     /// Returns the same command in another folder.
-    pub fn elsewhere(&self, folder: &Path) -> Git {
+    pub(super) fn elsewhere(&self, folder: &Path) -> Git {
         Git::new(Some(folder), self.limit.clone())
     }
 
     /// Adds a setting that must not appear in the list of processes.
-    pub fn with_setting(self, setting: Option<(String, String)>) -> Git {
+    pub(super) fn with_setting(self, setting: Option<(String, String)>) -> Git {
         Git { setting, ..self }
     }
 
     /// Returns the output of the command, as text.
-    pub fn text(&self, what: &str, args: &[&str]) -> Result<String, FilesError> {
+    pub(super) fn text(&self, what: &str, args: &[&str]) -> Result<String, FilesError> {
         Ok(String::from_utf8_lossy(&self.bytes(what, args)?).into_owned())
     }
 
     /// Returns the output of the command.
-    pub fn bytes(&self, what: &str, args: &[&str]) -> Result<Vec<u8>, FilesError> {
+    pub(super) fn bytes(&self, what: &str, args: &[&str]) -> Result<Vec<u8>, FilesError> {
         let mut bytes = Vec::new();
         self.stream(what, args, Stdio::null(), |output| {
             output
@@ -80,7 +80,7 @@ impl Git {
     }
 
     /// Passes the output of the command to `take` while it runs.
-    pub fn stream(
+    pub(super) fn stream(
         &self,
         what: &str,
         args: &[&str],
@@ -95,7 +95,7 @@ impl Git {
     }
 
     /// Runs the command, and returns its output even if it fails.
-    pub fn attempt(&self, what: &str, args: &[&str]) -> Result<Attempt, FilesError> {
+    pub(super) fn attempt(&self, what: &str, args: &[&str]) -> Result<Attempt, FilesError> {
         let mut output = Vec::new();
         let (is_done, taken, complaints) = self.run(what, args, Stdio::null(), |from| {
             from.read_to_end(&mut output)

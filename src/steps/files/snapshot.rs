@@ -524,7 +524,7 @@ pub(super) struct Content {
 
 impl Content {
     /// Returns the facts about the bytes with a hash.
-    pub fn of(bytes: &[u8], hash: String) -> Content {
+    pub(super) fn of(bytes: &[u8], hash: String) -> Content {
         let binary = is_binary(bytes);
         let lines = if binary { 0 } else { count_lines(bytes) };
         Content {
@@ -535,12 +535,12 @@ impl Content {
     }
 
     /// Stores the bytes so that they survive a loss of power, and returns their facts.
-    pub fn keep(bytes: &[u8], objects: &Objects) -> Result<Content, FilesError> {
+    pub(super) fn keep(bytes: &[u8], objects: &Objects) -> Result<Content, FilesError> {
         Ok(Content::of(bytes, objects.keep(bytes)?))
     }
 
     /// Adds the facts to an entry.
-    pub fn apply(self, entry: &mut Entry) {
+    pub(super) fn apply(self, entry: &mut Entry) {
         entry.kind = if self.binary {
             Kind::Binary
         } else {

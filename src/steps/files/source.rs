@@ -36,7 +36,7 @@ pub(super) enum Spec {
 
 impl Spec {
     /// Returns the guard for the servers of the source.
-    pub fn guard(&self, cx: &StepContext) -> Result<Guard, StepError> {
+    pub(super) fn guard(&self, cx: &StepContext) -> Result<Guard, StepError> {
         match self {
             Spec::Folder(_) => Ok(Guard::default()),
             Spec::Git(git) => guard(cx, git.connection.as_deref()),
@@ -44,7 +44,7 @@ impl Spec {
     }
 
     /// Returns a description of the source for the progress line.
-    pub fn describe(&self) -> String {
+    pub(super) fn describe(&self) -> String {
         match self {
             Spec::Folder(folder) => folder.path.display().to_string(),
             Spec::Git(git) => format!(

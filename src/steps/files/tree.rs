@@ -34,13 +34,13 @@ pub(super) struct Tree {
 
 impl Call<'_> {
     /// Returns the tree that `:source` or `:changeset` names.
-    pub async fn tree(&self) -> Result<Tree, StepError> {
+    pub(super) async fn tree(&self) -> Result<Tree, StepError> {
         let source = source::readable(self.cx, self.fields)?;
         self.files.tree(self.cx, &source).await
     }
 
     /// Returns the changeset that `:changeset` names, as a draft to change.
-    pub async fn draft(&self) -> Result<Draft, StepError> {
+    pub(super) async fn draft(&self) -> Result<Draft, StepError> {
         let id = source::changeset(self.fields)?;
         let (tree, overlay) = self.files.under_changeset(self.cx, &id).await?;
         Ok(Draft::new(tree, &overlay))

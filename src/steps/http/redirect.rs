@@ -26,7 +26,7 @@ const TELLING: &[&str] = &[
 
 impl Hops {
     /// Returns the checked target of a redirect; `None` if the answer is final.
-    pub fn next(
+    pub(super) fn next(
         &mut self,
         request: &Request,
         response: &reqwest::Response,
@@ -69,7 +69,7 @@ impl Hops {
     }
 
     /// Changes the request to that of the next hop.
-    pub fn follow(&self, request: &mut Request, next: Url, status: u16) {
+    pub(super) fn follow(&self, request: &mut Request, next: Url, status: u16) {
         let method = method_after(request, status);
         if method != request.method {
             request.method = method;

@@ -64,12 +64,12 @@ pub(super) struct Via {
 
 impl Via {
     /// Returns the address for messages, without user and password.
-    pub fn shown(&self) -> String {
+    pub(super) fn shown(&self) -> String {
         crate::shown_url::without_password(&self.url)
     }
 
     /// Returns the rules for the proxy's own address.
-    pub fn guard(&self, guard: Guard) -> Guard {
+    pub(super) fn guard(&self, guard: Guard) -> Guard {
         match Url::parse(&self.url) {
             Ok(url) => guard.at(&url),
             Err(_) => guard,

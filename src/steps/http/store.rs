@@ -33,7 +33,7 @@ pub(super) struct Target {
 
 impl Target {
     /// Tells whether the bytes of a body are stored unseen: if nothing may check or change them first.
-    pub fn of(cx: &StepContext, fields: Fields<'_>) -> Result<Option<Target>, StepError> {
+    pub(super) fn of(cx: &StepContext, fields: Fields<'_>) -> Result<Option<Target>, StepError> {
         let Some(persist) = fields.map("persist")? else {
             return Ok(None);
         };
@@ -67,7 +67,7 @@ impl Target {
     }
 
     /// Raises the size limit to that of a blob, unless another one is set.
-    pub fn widen(&self, usual: &mut Usual) {
+    pub(super) fn widen(&self, usual: &mut Usual) {
         if !self.is_raw {
             return;
         }
@@ -84,7 +84,7 @@ impl Target {
     ///
     /// # Errors
     /// When it is too large, late or cut off, or the store fails: nothing is kept then.
-    pub async fn store(
+    pub(super) async fn store(
         &self,
         cx: &StepContext,
         mut incoming: Incoming,
@@ -147,7 +147,7 @@ pub(crate) struct StoredBody {
 
 impl StoredBody {
     /// Returns the stored body in `:body` of a step's value, if there is one.
-    pub fn of(body: &Value) -> Option<&StoredBody> {
+    pub(crate) fn of(body: &Value) -> Option<&StoredBody> {
         match body {
             Value::Object(object) => match &**object {
                 Object::HostObject(host) => host.downcast(),

@@ -38,7 +38,7 @@ enum Check {
 const PROBLEM_CHARS: usize = 2000;
 
 impl Wanted {
-    pub fn read(fields: Fields<'_>) -> Result<Wanted, StepError> {
+    pub(crate) fn read(fields: Fields<'_>) -> Result<Wanted, StepError> {
         let nothing = Value::map([]);
         // A keyword alone sets the format.
         let short = fields
@@ -165,7 +165,7 @@ impl Wanted {
     ///
     /// # Errors
     /// Fails if the expectation itself cannot be checked.
-    pub fn unexpected(
+    pub(crate) fn unexpected(
         &self,
         cx: &StepContext,
         content: &Value,
@@ -183,12 +183,12 @@ impl Wanted {
     }
 
     /// Tells whether the provider itself must constrain the model to the schema.
-    pub fn is_held(&self) -> bool {
+    pub(crate) fn is_held(&self) -> bool {
         self.is_held
     }
 
     /// Tells whether the answer must be data.
-    pub fn is_data(&self) -> bool {
+    pub(crate) fn is_data(&self) -> bool {
         !matches!(self.check, Check::Text)
     }
 
@@ -196,7 +196,7 @@ impl Wanted {
     ///
     /// # Errors
     /// A message about the problem, for a person and for the model.
-    pub fn take(&self, content: &str) -> Result<Value, String> {
+    pub(crate) fn take(&self, content: &str) -> Result<Value, String> {
         if let Check::Text = self.check {
             return Ok(Value::from(content));
         }

@@ -38,7 +38,7 @@ pub(super) struct Endpoint {
 
 impl Endpoint {
     /// Tells whether the model has a capability, as far as is known.
-    pub fn can(&self, capability: Capability) -> bool {
+    pub(super) fn can(&self, capability: Capability) -> bool {
         self.dialect.can(capability) && (self.is_vouched || models::can(&self.model, capability))
     }
 

@@ -46,7 +46,7 @@ impl Script {
     ///
     /// # Errors
     /// Fails if it is something else.
-    pub fn read(at: &str, value: &Value) -> Result<Script, StepError> {
+    pub(super) fn read(at: &str, value: &Value) -> Result<Script, StepError> {
         let fields = Fields::inside(at, value)?;
         fields.only(&["latency-ms", "piece-ms", "scripts", "turns"])?;
         let mut parts = Vec::new();
@@ -80,7 +80,7 @@ impl Script {
     ///
     /// # Errors
     /// The error of the turn; or an error if no turn is left, or the request is not the expected one.
-    pub async fn answer(&self, cx: &StepContext, call: &Call) -> Result<Reply, StepError> {
+    pub(super) async fn answer(&self, cx: &StepContext, call: &Call) -> Result<Reply, StepError> {
         let (turn, at) = self.turn(call)?;
         turn.expects(call)?;
         let latency = turn.latency.unwrap_or(self.latency);

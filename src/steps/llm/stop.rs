@@ -5,7 +5,7 @@
 use super::call::{Delta, Reply};
 
 /// Passes the pieces of an answer up to the first stop sequence.
-pub struct Gate<'a> {
+pub(super) struct Gate<'a> {
     stops: &'a [String],
     text: String,
     given: usize,
@@ -13,7 +13,7 @@ pub struct Gate<'a> {
 }
 
 impl<'a> Gate<'a> {
-    pub fn new(stops: &'a [String]) -> Gate<'a> {
+    pub(super) fn new(stops: &'a [String]) -> Gate<'a> {
         Gate {
             stops,
             text: String::new(),
@@ -23,7 +23,7 @@ impl<'a> Gate<'a> {
     }
 
     /// Returns the part of a piece that may be shown now.
-    pub fn pass(&mut self, delta: Delta) -> Option<Delta> {
+    pub(super) fn pass(&mut self, delta: Delta) -> Option<Delta> {
         let Delta::Text(piece) = delta else {
             return (!self.closed).then_some(delta);
         };
@@ -45,7 +45,7 @@ impl<'a> Gate<'a> {
     }
 
     /// Returns the text that was held back, at the end of the stream.
-    pub fn rest(&mut self) -> Option<Delta> {
+    pub(super) fn rest(&mut self) -> Option<Delta> {
         if self.closed {
             return None;
         }
@@ -72,7 +72,7 @@ impl<'a> Gate<'a> {
 }
 
 /// Cuts a reply at the first stop sequence. Tool calls come after the text, so they are removed too.
-pub fn cut(reply: &mut Reply, stops: &[String]) {
+pub(super) fn cut(reply: &mut Reply, stops: &[String]) {
     if let Some(at) = place(&reply.content, stops) {
         reply.content.truncate(at);
         reply.tool_calls.clear();

@@ -42,7 +42,7 @@ pub(super) enum Part {
 const SHOWN: usize = 2000;
 
 impl Answer {
-    pub fn of(result: CallToolResult) -> Answer {
+    pub(super) fn of(result: CallToolResult) -> Answer {
         Answer {
             structured: result.structured_content.filter(|it| !it.is_null()),
             parts: result.content.into_iter().filter_map(part).collect(),
@@ -50,7 +50,7 @@ impl Answer {
     }
 
     /// Returns its texts, truncated if they are long.
-    pub fn text(&self) -> String {
+    pub(super) fn text(&self) -> String {
         let whole = self.texts();
         let whole = match (whole.is_empty(), &self.structured) {
             (true, Some(data)) => data.to_string(),
@@ -75,7 +75,7 @@ impl Answer {
 
     /// Returns the step's value: `:content` is the structured answer, or else the text. `:parts` exist if there is more
     /// than text.
-    pub fn to_value(&self) -> Value {
+    pub(super) fn to_value(&self) -> Value {
         let content = match &self.structured {
             Some(data) => json::from_json(data),
             None => Value::from(self.texts()),

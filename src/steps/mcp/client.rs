@@ -37,7 +37,7 @@ pub(super) struct Heard {
 pub(super) type Watcher = mpsc::Sender<Heard>;
 
 impl Client {
-    pub fn new(output: Output) -> Client {
+    pub(super) fn new(output: Output) -> Client {
         Client {
             watchers: Watchers::default(),
             changed: Arc::default(),

@@ -82,7 +82,7 @@ pub(super) struct ToolCall {
 
 impl Connection {
     /// Opens a connection. If a server breaks off during the newer handshake, the older one is tried.
-    pub async fn open(target: &Target) -> Result<Connection, McpError> {
+    pub(super) async fn open(target: &Target) -> Result<Connection, McpError> {
         let newest = ClientLifecycleMode::Auto {
             preferred_versions: vec![ProtocolVersion::V_2026_07_28],
             legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
@@ -152,17 +152,17 @@ impl Connection {
     }
 
     /// Tells whether the connection can still be used.
-    pub fn is_open(&self) -> bool {
+    pub(super) fn is_open(&self) -> bool {
         !self.is_broken.get() && !self.peer.is_transport_closed()
     }
 
     /// Marks the connection as broken.
-    pub fn broke(&self) {
+    pub(super) fn broke(&self) {
         self.is_broken.set(true);
     }
 
     /// Closes the connection, and ends the process.
-    pub async fn close(&self) {
+    pub(super) async fn close(&self) {
         self.broke();
         let service = self.service.borrow_mut().take();
         if let Some(mut service) = service {
@@ -175,7 +175,7 @@ impl Connection {
     }
 
     /// Calls a tool, after checking its arguments.
-    pub async fn call(&self, call: ToolCall, heard: Watcher) -> Result<Answer, McpError> {
+    pub(super) async fn call(&self, call: ToolCall, heard: Watcher) -> Result<Answer, McpError> {
         let schema = match &call.schema {
             Some(schema) => schema.clone(),
             None => Json::Object((*self.tool(&call.tool).await?.input_schema).clone()),
@@ -248,7 +248,7 @@ impl Connection {
     }
 
     /// Returns all tools of the server, and lists them again after it announced a change.
-    pub async fn list(&self) -> Result<Rc<Vec<Tool>>, McpError> {
+    pub(super) async fn list(&self) -> Result<Rc<Vec<Tool>>, McpError> {
         self.changed.store(false, Ordering::Relaxed);
         let mut tools: Vec<Tool> = Vec::new();
         let mut cursor = None;
@@ -340,7 +340,7 @@ impl Connection {
     }
 
     /// Returns the error for a call that took too long.
-    pub fn late(&self, limit: Duration, tool: Option<String>) -> McpError {
+    pub(super) fn late(&self, limit: Duration, tool: Option<String>) -> McpError {
         McpError::TimedOut {
             server: self.name.clone(),
             tool,

@@ -173,7 +173,7 @@ impl McpError {
     }
 
     /// Tells whether the connection can no longer be used.
-    pub fn ends_connection(&self) -> bool {
+    pub(super) fn ends_connection(&self) -> bool {
         match self {
             McpError::Http(_)
             | McpError::Gone { .. }

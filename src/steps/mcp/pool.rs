@@ -61,7 +61,7 @@ static SHARED: Mutex<Weak<Pool>> = Mutex::new(Weak::new());
 
 impl Pool {
     /// Returns the pool of the process, and starts it if necessary.
-    pub fn shared() -> std::io::Result<Arc<Pool>> {
+    pub(super) fn shared() -> std::io::Result<Arc<Pool>> {
         let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(pool) = shared.upgrade() {
             return Ok(pool);
@@ -89,7 +89,7 @@ impl Pool {
     }
 
     /// Performs a request; `None` if the thread is gone.
-    pub async fn ask(
+    pub(super) async fn ask(
         &self,
         target: Target,
         ask: Ask,
@@ -121,7 +121,7 @@ impl Drop for Pool {
 pub(super) struct Lazy(OnceLock<Arc<Pool>>);
 
 impl Lazy {
-    pub fn get(&self) -> std::io::Result<&Arc<Pool>> {
+    pub(super) fn get(&self) -> std::io::Result<&Arc<Pool>> {
         if self.0.get().is_none() {
             self.0.set(Pool::shared()?).ok();
         }

@@ -46,7 +46,7 @@ pub(super) struct Process {
 const GRACE: Duration = Duration::from_millis(500);
 
 impl Program {
-    pub fn start(&self, output: &Output) -> io::Result<Started> {
+    pub(super) fn start(&self, output: &Output) -> io::Result<Started> {
         let Some((program, args)) = self.command.split_first() else {
             return Err(io::Error::other("it is empty"));
         };
@@ -89,7 +89,7 @@ impl Program {
 
 impl Process {
     /// Waits for the end of a process whose input has ended; if it does not exit, it is terminated, then killed.
-    pub async fn end(mut self) {
+    pub(super) async fn end(mut self) {
         if timeout(GRACE, self.child.wait()).await.is_err() {
             self.signal(End::Terminate);
             timeout(GRACE, self.child.wait()).await.ok();
@@ -105,7 +105,7 @@ impl Process {
     }
 
     /// Returns how the process ended, if it has. Its last output has been read then.
-    pub async fn ended(&mut self) -> Option<String> {
+    pub(super) async fn ended(&mut self) -> Option<String> {
         let status = timeout(GRACE, self.child.wait()).await.ok()?.ok()?;
         if let Some(listener) = self.listener.take() {
             // Children that it left behind may keep its error output open.
@@ -173,7 +173,7 @@ const TOLD: usize = 500;
 
 impl Output {
     /// Creates an empty one. What is noted passes the redactor before it is cut.
-    pub fn new(redactor: Arc<Redactor>) -> Output {
+    pub(super) fn new(redactor: Arc<Redactor>) -> Output {
         Output {
             notes: Arc::default(),
             redactor,
@@ -194,25 +194,25 @@ impl Output {
         notes.drain(..from);
     }
 
-    pub fn asked(&self, what: &str) {
+    pub(super) fn asked(&self, what: &str) {
         self.notes().asked = Some(what.to_owned());
     }
 
     /// Returns the request of the server since the last call.
-    pub fn take_asked(&self) -> Option<String> {
+    pub(super) fn take_asked(&self) -> Option<String> {
         self.notes().asked.take()
     }
 
-    pub fn too_large(&self) {
+    pub(super) fn too_large(&self) {
         self.notes().is_too_large = true;
     }
 
-    pub fn is_too_large(&self) -> bool {
+    pub(super) fn is_too_large(&self) -> bool {
         self.notes().is_too_large
     }
 
     /// Returns a description of the output for a person.
-    pub fn text(&self) -> String {
+    pub(super) fn text(&self) -> String {
         let notes = self.notes();
         let complaints = notes.complaints.trim();
         let complaints = last_lines(complaints, TOLD);

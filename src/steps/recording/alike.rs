@@ -36,7 +36,7 @@ const MOST_CHARS: usize = 160;
 
 impl Likeness {
     /// Returns the parts to compare of a request that was sent at `at_ms`.
-    pub fn of(asked: &RecordedRequest, at_ms: i64) -> Likeness {
+    pub(super) fn of(asked: &RecordedRequest, at_ms: i64) -> Likeness {
         let (address, body) = (address(&asked.url), body(asked));
         let text = match body.is_empty() {
             true => format!("{} {address}\n", asked.method),
@@ -47,7 +47,7 @@ impl Likeness {
     }
 
     /// Returns the similarity of two requests, from 0 to 2.
-    pub fn closeness(&self, other: &Likeness) -> f64 {
+    pub(super) fn closeness(&self, other: &Likeness) -> f64 {
         let chars = |it: &Likeness| first_line(&it.text).chars().collect::<Vec<_>>();
         let (lines, others): (Vec<&str>, Vec<&str>) =
             (self.text.lines().collect(), other.text.lines().collect());

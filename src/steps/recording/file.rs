@@ -44,7 +44,7 @@ const STREAMS: &[&str] = &["event-stream", "eventstream", "jsonl", "ndjson"];
 
 impl Exchange {
     /// Returns the name of the exchange's file.
-    pub fn file_name(&self) -> String {
+    pub(super) fn file_name(&self) -> String {
         let plain = |it: char| match it {
             '/' => '.',
             it if it.is_ascii_alphanumeric() || "._-".contains(it) => it,
@@ -54,7 +54,7 @@ impl Exchange {
         format!("{:04}-{step}.json", self.number)
     }
 
-    pub fn to_json(&self) -> Json {
+    pub(super) fn to_json(&self) -> Json {
         let mut request = Map::new();
         request.insert("method".into(), json!(self.request.method));
         request.insert("url".into(), json!(self.request.url));
@@ -82,7 +82,7 @@ impl Exchange {
     }
 
     /// Reads a file.
-    pub fn read(path: &Path) -> Result<Exchange, RecordingError> {
+    pub(super) fn read(path: &Path) -> Result<Exchange, RecordingError> {
         let wrong = |cause: String| RecordingError::Wrong {
             path: path.display().to_string(),
             cause,

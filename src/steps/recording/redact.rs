@@ -49,27 +49,27 @@ pub(super) struct Redactor {
 
 impl Redactor {
     /// Creates a redactor that finds the secrets in each form in which requests contain them.
-    pub fn new(secrets: &[Secret]) -> Redactor {
+    pub(super) fn new(secrets: &[Secret]) -> Redactor {
         Redactor {
             known: engine::Redactor::new(secrets),
         }
     }
 
     /// Removes the secrets from consecutive chunks, even if a secret spans two of them.
-    pub fn parts(&self, parts: &mut [Vec<u8>]) {
+    pub(super) fn parts(&self, parts: &mut [Vec<u8>]) {
         self.known.parts(parts);
     }
 
-    pub fn bytes(&self, bytes: Vec<u8>) -> Vec<u8> {
+    pub(super) fn bytes(&self, bytes: Vec<u8>) -> Vec<u8> {
         self.known.bytes(bytes)
     }
 
-    pub fn text(&self, text: &str) -> String {
+    pub(super) fn text(&self, text: &str) -> String {
         self.known.text(text.to_owned())
     }
 
     /// Removes the secrets from headers, and replaces the value of each header that holds credentials.
-    pub fn headers(&self, headers: &[(String, String)]) -> Vec<(String, String)> {
+    pub(super) fn headers(&self, headers: &[(String, String)]) -> Vec<(String, String)> {
         let clean = |(name, value): &(String, String)| {
             let name = name.to_ascii_lowercase();
             let is_secret = HEADERS.contains(&name.as_str())
@@ -84,7 +84,7 @@ impl Redactor {
     }
 
     /// Removes the secrets from an address, its user and password, and the values of parameters that hold secrets.
-    pub fn url(&self, text: &str) -> String {
+    pub(super) fn url(&self, text: &str) -> String {
         let Ok(mut url) = Url::parse(text) else {
             return self.text(text);
         };
@@ -110,7 +110,7 @@ impl Redactor {
     }
 
     /// Removes the secrets from a request, and replaces its varying texts.
-    pub fn request(
+    pub(super) fn request(
         &self,
         asked: RecordedRequest,
         varying: &[(String, &'static str)],

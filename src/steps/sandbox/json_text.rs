@@ -35,7 +35,7 @@ pub(super) enum Key {
 
 impl Reading {
     /// Reads the first JSON value of a text, and returns it with the place where it ends; nothing for a blank text.
-    pub fn first(&self, vm: &mut Vm, text: &str) -> Result<Option<(Value, usize)>> {
+    pub(super) fn first(&self, vm: &mut Vm, text: &str) -> Result<Option<(Value, usize)>> {
         let mut build = Building { vm, reading: self };
         read_first(text, &mut build).map_err(|error| match error {
             ReadError::Syntax(error) => not_json(&error),
@@ -183,7 +183,7 @@ impl Level {
 
 impl Writing {
     /// Returns a value as JSON text.
-    pub fn text(&self, vm: &mut Vm, value: &Value) -> Result<String> {
+    pub(super) fn text(&self, vm: &mut Vm, value: &Value) -> Result<String> {
         let mut out = String::new();
         self.write(vm, &mut out, value, Level::default())?;
         Ok(out)

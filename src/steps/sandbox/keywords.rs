@@ -14,7 +14,7 @@ impl Keywords {
     ///
     /// # Errors
     /// A name that is not among the known ones, or a keyword without a value.
-    pub fn new(args: &Args<'_>, from: usize, known: &[&str]) -> Result<Keywords> {
+    pub(super) fn new(args: &Args<'_>, from: usize, known: &[&str]) -> Result<Keywords> {
         let mut rest = args.from(from);
         let mut found = Vec::new();
         while let [first, others @ ..] = rest {
@@ -40,7 +40,7 @@ impl Keywords {
     }
 
     /// Returns what an option was given as. The last one counts; nil is like none.
-    pub fn get(&self, name: &str) -> Option<Value> {
+    pub(super) fn get(&self, name: &str) -> Option<Value> {
         let found = self.0.iter().rev().find(|(known, _)| known == name);
         found
             .map(|(_, value)| value.clone())
@@ -48,7 +48,7 @@ impl Keywords {
     }
 
     /// Tells whether an option is on.
-    pub fn flag(&self, name: &str, default: bool) -> bool {
+    pub(super) fn flag(&self, name: &str, default: bool) -> bool {
         let found = self.0.iter().rev().find(|(known, _)| known == name);
         found.map_or(default, |(_, value)| value.is_truthy())
     }

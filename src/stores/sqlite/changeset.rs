@@ -12,7 +12,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use super::failure::{failed, rejected, with_hint};
 
 /// The tables of this part.
-pub const SCHEMA: &str = "
+pub(crate) const SCHEMA: &str = "
 CREATE TABLE changeset (
     num INTEGER PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
@@ -46,7 +46,7 @@ CREATE INDEX changeset_entry_hash ON changeset_entry (hash);
 ///
 /// # Errors
 /// [`StoreError::Rejected`] when the operation does not fit the changeset: then nothing is changed.
-pub fn apply(db: &Connection, op: &ChangesetOp, now_ms: i64) -> Result<String, StoreError> {
+pub(crate) fn apply(db: &Connection, op: &ChangesetOp, now_ms: i64) -> Result<String, StoreError> {
     match op {
         ChangesetOp::Open(new) => open(db, new, now_ms),
         ChangesetOp::Edit(edit) => change(db, edit, now_ms),
@@ -193,7 +193,7 @@ fn write(db: &Connection, num: i64, revision: i64, change: &PathChange) -> Resul
 ///
 /// # Errors
 /// When the database cannot be read.
-pub fn overlay(db: &Connection, id: &str) -> Result<Option<Overlay>, StoreError> {
+pub(crate) fn overlay(db: &Connection, id: &str) -> Result<Option<Overlay>, StoreError> {
     // Both queries read the same snapshot.
     let snapshot = db.unchecked_transaction().map_err(failed)?;
     let found = snapshot
@@ -249,7 +249,7 @@ fn path_change(row: &Row<'_>) -> rusqlite::Result<PathChange> {
 ///
 /// # Errors
 /// When the database cannot be read.
-pub fn referenced(db: &Connection) -> Result<Referenced, StoreError> {
+pub(crate) fn referenced(db: &Connection) -> Result<Referenced, StoreError> {
     let all = |query: &str| {
         db.prepare_cached(query)
             .and_then(|mut sql| {

@@ -52,7 +52,7 @@ macro_rules! words_of {
 
 /// The tables of this part. `search_todo` lists the resources to be indexed, initially all; `search_mark` is the number
 /// up to which runs are indexed.
-pub const SCHEMA: &str = concat!(
+pub(crate) const SCHEMA: &str = concat!(
     "
 CREATE TABLE search_doc (
     num INTEGER PRIMARY KEY,

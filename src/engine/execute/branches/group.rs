@@ -32,7 +32,7 @@ pub(super) struct Group {
 }
 
 impl Group {
-    pub fn new(owner: Option<u64>, path: String, asked: Branches) -> Group {
+    pub(super) fn new(owner: Option<u64>, path: String, asked: Branches) -> Group {
         let mut ready = VecDeque::new();
         let mut missing = BTreeMap::new();
         for (idx, node) in asked.nodes.iter().enumerate() {
@@ -58,7 +58,7 @@ impl Group {
     }
 
     /// Returns the next branch to start: its number, its path, and its arguments.
-    pub fn next(&mut self) -> Option<(usize, String, Vec<Value>)> {
+    pub(super) fn next(&mut self) -> Option<(usize, String, Vec<Value>)> {
         if self.running.len() >= self.asked.max {
             return None;
         }
@@ -70,7 +70,7 @@ impl Group {
     }
 
     /// Takes the result of a branch, which is no longer active.
-    pub fn ended(&mut self, idx: usize, result: Evaluated<Value>) {
+    pub(super) fn ended(&mut self, idx: usize, result: Evaluated<Value>) {
         self.running.remove(&idx);
         self.done += 1;
         if self.decided.is_some() {
@@ -93,7 +93,7 @@ impl Group {
     }
 
     /// Returns the event with the number of branches that have ended.
-    pub fn progress(&self) -> RunEvent {
+    pub(super) fn progress(&self) -> RunEvent {
         RunEvent::Branches {
             path: self.path.clone(),
             done: self.done,
@@ -119,17 +119,17 @@ impl Group {
     }
 
     /// Sets the group's answer while branches are still active: no further ones start.
-    pub fn decide(&mut self, answer: Evaluated<Value>) {
+    pub(super) fn decide(&mut self, answer: Evaluated<Value>) {
         self.decided = Some(answer);
     }
 
     /// Tells whether the results of the active branches no longer matter.
-    pub fn is_decided(&self) -> bool {
+    pub(super) fn is_decided(&self) -> bool {
         self.decided.is_some()
     }
 
     /// Returns the group's answer once no branch is active and none is left to start.
-    pub fn answer(&mut self) -> Option<Evaluated<Value>> {
+    pub(super) fn answer(&mut self) -> Option<Evaluated<Value>> {
         if !self.running.is_empty() {
             return None;
         }

@@ -10,19 +10,19 @@ use serde_json::Value as Json;
 pub(crate) struct Lines(Vec<String>);
 
 impl Lines {
-    pub fn line(&mut self, indent: usize, text: &str) {
+    pub(crate) fn line(&mut self, indent: usize, text: &str) {
         self.0.push(format!("{}{text}", " ".repeat(indent)));
     }
 
     /// Adds text to the last line.
-    pub fn close(&mut self, text: &str) {
+    pub(crate) fn close(&mut self, text: &str) {
         if let Some(last) = self.0.last_mut() {
             last.push_str(text);
         }
     }
 
     /// Adds a key with a vector, one item a line; adds nothing if there are no items.
-    pub fn list(&mut self, key: &str, items: &[String]) {
+    pub(crate) fn list(&mut self, key: &str, items: &[String]) {
         let Some((first, rest)) = items.split_first() else {
             return;
         };
@@ -33,7 +33,7 @@ impl Lines {
         self.close("]");
     }
 
-    pub fn text(self) -> String {
+    pub(crate) fn text(self) -> String {
         self.0.join("\n") + "\n"
     }
 }

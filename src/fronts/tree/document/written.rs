@@ -12,7 +12,7 @@ const MOST: usize = 8;
 const LONGEST: usize = 1 << 20;
 
 /// A document of a run as it is in its file.
-pub struct Document {
+pub(crate) struct Document {
     pub(super) json: Json,
     /// The text of the file.
     pub(super) text: String,

@@ -26,7 +26,7 @@ struct Branches {
 }
 
 impl Loop {
-    pub fn at(start: usize) -> Loop {
+    pub(super) fn at(start: usize) -> Loop {
         Loop {
             start,
             branches: None,

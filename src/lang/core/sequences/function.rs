@@ -39,7 +39,7 @@ const NATIVES: &[(&Native, Known)] = &[
 ];
 
 impl Function {
-    pub fn new(value: Value) -> Function {
+    pub(crate) fn new(value: Value) -> Function {
         let known = match &value {
             Value::Native(native) => {
                 let row = NATIVES.iter().find(|row| same(native, row.0));
@@ -52,7 +52,7 @@ impl Function {
     }
 
     /// Returns the function as a value.
-    pub fn value(&self) -> &Value {
+    pub(crate) fn value(&self) -> &Value {
         &self.value
     }
 
@@ -61,7 +61,7 @@ impl Function {
     /// # Errors
     /// Any exception that the function throws.
     #[inline]
-    pub fn update(&self, vm: &mut Vm, item: &mut Value) -> Result<()> {
+    pub(crate) fn update(&self, vm: &mut Vm, item: &mut Value) -> Result<()> {
         match (self.known, &mut *item) {
             (Known::Nothing, _) => {}
             (Known::Increment, Value::Int(int)) => {
@@ -98,7 +98,7 @@ impl Function {
     /// # Errors
     /// Any exception that it throws.
     #[inline]
-    pub fn call(&self, vm: &mut Vm, mut item: Value) -> Result<Value> {
+    pub(crate) fn call(&self, vm: &mut Vm, mut item: Value) -> Result<Value> {
         self.update(vm, &mut item)?;
         Ok(item)
     }
@@ -108,7 +108,7 @@ impl Function {
     /// # Errors
     /// Any exception that it throws.
     #[inline]
-    pub fn test(&self, vm: &mut Vm, item: &Value) -> Result<bool> {
+    pub(crate) fn test(&self, vm: &mut Vm, item: &Value) -> Result<bool> {
         match (self.known, self.holds(item)) {
             (_, Some(holds)) => Ok(holds),
             (Known::Keyword, None) => Ok(self.call(vm, item.clone())?.is_truthy()),
@@ -148,7 +148,7 @@ enum Combination {
 }
 
 impl Reducer {
-    pub fn new(value: Value) -> Reducer {
+    pub(crate) fn new(value: Value) -> Reducer {
         let known = match &value {
             Value::Native(native) if same(native, &ADD) => Combination::Sum,
             Value::Native(native) if same(native, &CONJ) => Combination::Conj,
@@ -162,7 +162,7 @@ impl Reducer {
     /// # Errors
     /// Any exception that the function throws.
     #[inline]
-    pub fn combine(&self, vm: &mut Vm, so_far: &mut Value, item: Value) -> Result<bool> {
+    pub(crate) fn combine(&self, vm: &mut Vm, so_far: &mut Value, item: Value) -> Result<bool> {
         match self.known {
             Combination::Sum => {
                 if let (Value::Int(sum), Value::Int(int)) = (&mut *so_far, &item)

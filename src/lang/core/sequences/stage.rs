@@ -125,7 +125,7 @@ impl Stage for Made {
 
 impl Step {
     /// See [`Stage::step`].
-    pub fn step(&mut self, vm: &mut Vm, item: Value) -> Result<Emit> {
+    pub(crate) fn step(&mut self, vm: &mut Vm, item: Value) -> Result<Emit> {
         let pass = |pass: bool, item: Value| if pass { Emit::One(item) } else { Emit::Nothing };
         Ok(match self {
             Step::Map(function) => Emit::One(function.call(vm, item)?),
@@ -209,7 +209,7 @@ impl Step {
     }
 
     /// See [`Stage::flush`].
-    pub fn flush(&mut self) -> Option<Value> {
+    pub(crate) fn flush(&mut self) -> Option<Value> {
         match self {
             Step::PartitionAll(parts) | Step::PartitionBy { parts, .. }
                 if !parts.items.is_empty() =>
@@ -221,12 +221,12 @@ impl Step {
     }
 
     /// See [`Stage::is_done`].
-    pub fn is_done(&self) -> bool {
+    pub(crate) fn is_done(&self) -> bool {
         matches!(self, Step::Take(0))
     }
 
     /// See [`Stage::is_spent`].
-    pub fn is_spent(&self) -> bool {
+    pub(crate) fn is_spent(&self) -> bool {
         matches!(self, Step::Drop(0) | Step::DropWhile(None))
     }
 }

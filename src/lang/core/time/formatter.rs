@@ -81,7 +81,7 @@ enum Items {
 }
 
 impl Formatter {
-    pub fn items(&self) -> &[Item] {
+    pub(super) fn items(&self) -> &[Item] {
         match &self.items {
             Items::Own(items) => items,
             Items::Known(items) => items,

@@ -49,7 +49,7 @@ const DAY_NANOS: i64 = 86_400_000_000_000;
 
 impl Unit {
     /// Returns a unit argument.
-    pub fn of(args: &Args<'_>, idx: usize) -> Result<Unit> {
+    pub(super) fn of(args: &Args<'_>, idx: usize) -> Result<Unit> {
         let found = constant(args, idx, UNIT);
         let found = found.ok_or_else(|| args.expected(idx, "a java.time.temporal.ChronoUnit"))?;
         Ok(match found.ordinal {

@@ -24,7 +24,7 @@ pub struct Sorted {
 type Link = Option<Rc<Node>>;
 
 #[derive(Clone)]
-pub struct Node {
+pub(crate) struct Node {
     key: Value,
     value: Value,
     /// Number of entries in this subtree.

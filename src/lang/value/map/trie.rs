@@ -17,13 +17,13 @@ const COLLISION_SHIFT: u32 = 35;
 const MAX_HEIGHT: usize = 8;
 
 #[derive(Clone, Default)]
-pub struct Trie {
+pub(crate) struct Trie {
     root: Option<Rc<Node>>,
     len: usize,
 }
 
 #[derive(Clone, Default)]
-pub struct Node {
+pub(crate) struct Node {
     /// Which of the 32 slots are taken; unused in a collision node.
     bitmap: u32,
     slots: Vec<Slot>,
@@ -62,12 +62,12 @@ fn same(left: &Value, right: &Value) -> bool {
 }
 
 impl Trie {
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.len
     }
 
     /// Tells whether no node is shared with another map.
-    pub fn is_unshared(&self) -> bool {
+    pub(crate) fn is_unshared(&self) -> bool {
         fn check(node: &Rc<Node>) -> bool {
             Rc::strong_count(node) == 1
                 && node.slots.iter().all(|slot| match slot {
@@ -79,18 +79,18 @@ impl Trie {
     }
 
     /// Tells whether dropping this trie drops its entries.
-    pub fn is_owner(&self) -> bool {
+    pub(crate) fn is_owner(&self) -> bool {
         self.root
             .as_ref()
             .is_some_and(|root| Rc::strong_count(root) == 1)
     }
 
     /// Returns the root, to be dropped.
-    pub fn into_root(self) -> Option<Rc<Node>> {
+    pub(crate) fn into_root(self) -> Option<Rc<Node>> {
         self.root
     }
 
-    pub fn get(&self, key: &Value) -> Option<(&Value, &Value)> {
+    pub(crate) fn get(&self, key: &Value) -> Option<(&Value, &Value)> {
         let mut node = self.root.as_deref()?;
         let hash = hash_of(key);
         let mut shift = 0;
@@ -112,7 +112,7 @@ impl Trie {
     }
 
     /// Returns the value of a key for modification in place; shared nodes are copied.
-    pub fn get_mut(&mut self, key: &Value) -> Option<&mut Value> {
+    pub(crate) fn get_mut(&mut self, key: &Value) -> Option<&mut Value> {
         // Looks the key up first, so that a miss copies no nodes.
         self.get(key)?;
         let hash = hash_of(key);
@@ -121,7 +121,7 @@ impl Trie {
     }
 
     /// Inserts an entry; an equal key that is present stays.
-    pub fn insert(&mut self, key: Value, value: Value) {
+    pub(crate) fn insert(&mut self, key: Value, value: Value) {
         let hash = hash_of(&key);
         let root = self.root.get_or_insert_default();
         if Rc::make_mut(root).insert(hash, 0, key, value) {
@@ -129,7 +129,7 @@ impl Trie {
         }
     }
 
-    pub fn remove(&mut self, key: &Value) -> Option<Value> {
+    pub(crate) fn remove(&mut self, key: &Value) -> Option<Value> {
         // Looks the key up first, so that a miss copies no nodes.
         self.get(key)?;
         let hash = hash_of(key);
@@ -141,7 +141,7 @@ impl Trie {
         removed
     }
 
-    pub fn iter(&self) -> TrieIter<'_> {
+    pub(crate) fn iter(&self) -> TrieIter<'_> {
         let mut iter = TrieIter {
             stack: std::array::from_fn(|_| [].iter()),
             height: 0,
@@ -165,7 +165,7 @@ pub struct TriePlace {
 
 impl Trie {
     /// Returns the position of an iteration over this trie, from which it can be resumed.
-    pub fn place(&self, iter: &TrieIter<'_>) -> TriePlace {
+    pub(crate) fn place(&self, iter: &TrieIter<'_>) -> TriePlace {
         let mut place = TriePlace {
             left: iter.left,
             ..TriePlace::default()
@@ -185,7 +185,7 @@ impl Trie {
     }
 
     /// Returns the rest of an iteration over this same trie.
-    pub fn iter_at(&self, place: &TriePlace) -> TrieIter<'_> {
+    pub(crate) fn iter_at(&self, place: &TriePlace) -> TrieIter<'_> {
         let mut iter = TrieIter {
             stack: std::array::from_fn(|_| [].iter()),
             height: 0,
@@ -208,7 +208,7 @@ impl Trie {
 
 impl Node {
     /// Drops the entries and returns the children.
-    pub fn into_children(self) -> impl Iterator<Item = Rc<Node>> {
+    pub(crate) fn into_children(self) -> impl Iterator<Item = Rc<Node>> {
         self.slots.into_iter().filter_map(|slot| match slot {
             Slot::Child(child) => Some(child),
             Slot::Entry(..) => None,

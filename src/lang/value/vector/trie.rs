@@ -13,7 +13,7 @@ const MASK: usize = WIDTH - 1;
 type Leaf = Rc<[Value; WIDTH]>;
 
 #[derive(Clone)]
-pub struct Trie {
+pub(crate) struct Trie {
     /// The first visible index of the whole vector; `end` is the one after the last.
     start: usize,
     end: usize,
@@ -26,7 +26,7 @@ pub struct Trie {
 }
 
 #[derive(Clone)]
-pub struct Branch(Vec<Child>);
+pub(crate) struct Branch(Vec<Child>);
 
 #[derive(Clone)]
 enum Child {
@@ -36,12 +36,12 @@ enum Child {
 
 impl Branch {
     /// Tells whether the children are leaves.
-    pub fn has_leaves(&self) -> bool {
+    pub(crate) fn has_leaves(&self) -> bool {
         matches!(self.0.first(), None | Some(Child::Leaf(_)))
     }
 
     /// Returns the children that are not leaves.
-    pub fn into_branches(self) -> impl Iterator<Item = Rc<Branch>> {
+    pub(crate) fn into_branches(self) -> impl Iterator<Item = Rc<Branch>> {
         self.0.into_iter().filter_map(|child| match child {
             Child::Branch(branch) => Some(branch),
             Child::Leaf(_) => None,
@@ -51,7 +51,7 @@ impl Branch {
 
 impl Trie {
     /// Returns a trie of up to 32 items.
-    pub fn of_tail(tail: Vec<Value>) -> Trie {
+    pub(crate) fn of_tail(tail: Vec<Value>) -> Trie {
         debug_assert!(tail.len() <= WIDTH);
         Trie {
             start: 0,
@@ -64,22 +64,22 @@ impl Trie {
     }
 
     #[inline]
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.end - self.start
     }
 
     /// Like [`Trie::len`], including the items that a slice hides.
-    pub fn len_with_hidden(&self) -> usize {
+    pub(crate) fn len_with_hidden(&self) -> usize {
         self.filled + self.tail.len()
     }
 
     /// Returns the root, to be dropped.
-    pub fn into_root(self) -> Option<Rc<Branch>> {
+    pub(crate) fn into_root(self) -> Option<Rc<Branch>> {
         self.root
     }
 
     /// Tells whether no node is shared with another vector, and no item is hidden.
-    pub fn is_unshared(&self) -> bool {
+    pub(crate) fn is_unshared(&self) -> bool {
         fn check(branch: &Rc<Branch>) -> bool {
             Rc::strong_count(branch) == 1
                 && branch.0.iter().all(|child| match child {
@@ -91,7 +91,7 @@ impl Trie {
     }
 
     /// Tells whether dropping this trie drops items.
-    pub fn is_owner(&self) -> bool {
+    pub(crate) fn is_owner(&self) -> bool {
         Rc::strong_count(&self.tail) == 1
             || self
                 .root
@@ -100,7 +100,7 @@ impl Trie {
     }
 
     #[inline]
-    pub fn get(&self, idx: usize) -> Option<&Value> {
+    pub(crate) fn get(&self, idx: usize) -> Option<&Value> {
         let idx = self.start + idx;
         if idx >= self.end {
             return None;
@@ -125,7 +125,7 @@ impl Trie {
     }
 
     /// Returns the items from `idx` on that lie in one leaf or in the tail.
-    pub fn chunk_at(&self, idx: usize) -> &[Value] {
+    pub(crate) fn chunk_at(&self, idx: usize) -> &[Value] {
         let idx = self.start + idx;
         if idx >= self.end {
             return &[];
@@ -140,7 +140,7 @@ impl Trie {
         &chunk[..chunk.len().min(left)]
     }
 
-    pub fn get_mut(&mut self, idx: usize) -> Option<&mut Value> {
+    pub(crate) fn get_mut(&mut self, idx: usize) -> Option<&mut Value> {
         let idx = self.start + idx;
         if idx >= self.end {
             return None;
@@ -160,7 +160,7 @@ impl Trie {
     }
 
     #[inline]
-    pub fn push(&mut self, value: Value) {
+    pub(crate) fn push(&mut self, value: Value) {
         if self.end == self.filled + self.tail.len()
             && self.tail.len() < WIDTH
             && let Some(tail) = Rc::get_mut(&mut self.tail)
@@ -214,7 +214,7 @@ impl Trie {
         self.filled += WIDTH;
     }
 
-    pub fn pop(&mut self) -> Option<Value> {
+    pub(crate) fn pop(&mut self) -> Option<Value> {
         if self.end == self.start {
             return None;
         }
@@ -254,7 +254,7 @@ impl Trie {
     }
 
     /// Returns a view of a part; the range is relative to this view.
-    pub fn slice(&self, start: usize, end: usize) -> Trie {
+    pub(crate) fn slice(&self, start: usize, end: usize) -> Trie {
         Trie {
             start: self.start + start,
             end: self.start + end,

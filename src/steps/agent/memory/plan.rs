@@ -99,7 +99,7 @@ impl Status {
 
 impl Plan {
     /// Reads `:plan`; `None` if it is false.
-    pub fn read(given: &Value) -> Result<Option<Plan>, StepError> {
+    pub(crate) fn read(given: &Value) -> Result<Option<Plan>, StepError> {
         let nothing = Value::map([]);
         let given = match given {
             Value::Bool(false) => return Ok(None),
@@ -131,7 +131,7 @@ impl Plan {
     }
 
     /// Checks the tools that the model wants to use in a turn, before any of them is used.
-    pub fn gate(&mut self, names: &[&str]) -> Gate {
+    pub(crate) fn gate(&mut self, names: &[&str]) -> Gate {
         let early = names.first().is_some_and(|first| *first != PLAN);
         match self.rule {
             Rule::Strict if self.steps.is_empty() && early => Gate::Stop,
@@ -147,13 +147,13 @@ impl Plan {
     }
 
     /// Returns the name of the current step.
-    pub fn current(&self) -> Option<&str> {
+    pub(crate) fn current(&self) -> Option<&str> {
         let open = self.steps.iter().find(|step| step.is_open())?;
         Some(&open.name)
     }
 
     /// Returns the plan as the model and the trace see it.
-    pub fn to_value(&self) -> Value {
+    pub(crate) fn to_value(&self) -> Value {
         let kept = self
             .steps
             .iter()

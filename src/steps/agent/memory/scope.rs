@@ -18,7 +18,7 @@ pub(super) enum Scope {
 
 impl Scope {
     /// Without `:scope-key`, each run is its own task.
-    pub fn read(fields: Fields<'_>, run: &str) -> Result<Scope, StepError> {
+    pub(super) fn read(fields: Fields<'_>, run: &str) -> Result<Scope, StepError> {
         let name = fields.name("scope")?;
         let key = fields.name("scope-key")?;
         let scope = match name.as_deref() {
@@ -46,7 +46,7 @@ impl Scope {
         }
     }
 
-    pub fn name(&self) -> &'static str {
+    pub(super) fn name(&self) -> &'static str {
         match self {
             Scope::Flow => "flow",
             Scope::Task(_) => "task",
@@ -54,7 +54,7 @@ impl Scope {
         }
     }
 
-    pub fn key(&self) -> Option<&str> {
+    pub(super) fn key(&self) -> Option<&str> {
         match self {
             Scope::Task(key) => Some(key),
             Scope::Flow | Scope::Global => None,
@@ -62,7 +62,7 @@ impl Scope {
     }
 
     /// Returns the conditions that select rows.
-    pub fn conditions(&self, flow: &str) -> Vec<Value> {
+    pub(super) fn conditions(&self, flow: &str) -> Vec<Value> {
         match self {
             Scope::Flow => vec![condition("flow", "=", Value::from(flow))],
             Scope::Task(key) => vec![

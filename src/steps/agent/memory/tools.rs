@@ -35,7 +35,7 @@ const LEAST_TOLD: usize = 500;
 
 impl Memory {
     /// Returns the tools that the agent gets.
-    pub fn tools(self: &Rc<Self>) -> Vec<Tool> {
+    pub(crate) fn tools(self: &Rc<Self>) -> Vec<Tool> {
         let mut tools = vec![
             self.tool(
                 RECALL,

@@ -21,7 +21,7 @@ const TOLD: usize = 5;
 const SHOWN: usize = 80;
 
 /// The schema of a tool's arguments, prepared for many calls.
-pub struct Shape {
+pub(crate) struct Shape {
     tool: String,
     schema: Json,
     validator: Option<jsonschema::Validator>,
@@ -32,7 +32,7 @@ impl Shape {
     ///
     /// # Errors
     /// When it is not a JSON Schema, as a message.
-    pub fn new(tool: &str, schema: &Json) -> Result<Shape, String> {
+    pub(crate) fn new(tool: &str, schema: &Json) -> Result<Shape, String> {
         let is_empty = schema.as_object().is_none_or(JsonMap::is_empty);
         let validator = match is_empty {
             true => None,
@@ -49,7 +49,7 @@ impl Shape {
     ///
     /// # Errors
     /// E0837, with a message for the model.
-    pub fn read(&self, given: &Value) -> Result<Value, StepError> {
+    pub(crate) fn read(&self, given: &Value) -> Result<Value, StepError> {
         let json = self.read_json(given)?;
         // If nothing was corrected, numbers keep all of their digits.
         let exact = given.as_str().and_then(|text| {

@@ -6,16 +6,16 @@ use flowstone_lang::value::Value;
 use crate::fields::Fields;
 
 /// The default maximum.
-pub const MAX_DEPTH: i64 = 4;
+pub(super) const MAX_DEPTH: i64 = 4;
 
 /// The allowed values.
-pub const MOST: i64 = 16;
+pub(super) const MOST: i64 = 16;
 
 /// Checks the depth of an agent: 0 is one that the flow itself calls.
 ///
 /// # Errors
 /// E0835.
-pub fn check_depth(cx: &StepContext, config: &Value) -> Result<(), StepError> {
+pub(crate) fn check_depth(cx: &StepContext, config: &Value) -> Result<(), StepError> {
     let own = Fields::new(config).int("max-depth", 0, MOST)?;
     let of_project = cx
         .settings()

@@ -18,7 +18,7 @@ use crate::fields::Fields;
 use crate::json::{from_json, items, to_json};
 
 /// The keys of an entry of `:http-tools`.
-pub const TOOL: &[Field] = &[
+pub(crate) const TOOL: &[Field] = &[
     Field::optional(
         "auth",
         FieldType::Map,
@@ -69,7 +69,7 @@ const KEYS: &[&str] = &[
 ///
 /// # Errors
 /// E1283: when an entry is wrong.
-pub fn of(given: &Value, most: usize) -> Result<Vec<Tool>, StepError> {
+pub(crate) fn of(given: &Value, most: usize) -> Result<Vec<Tool>, StepError> {
     let given = items(given).ok_or_else(|| wrong("`:http-tools` takes a vector of maps"))?;
     given.iter().map(|entry| tool(entry, most)).collect()
 }
@@ -143,7 +143,7 @@ fn is_read(method: &str) -> bool {
 ///
 /// # Errors
 /// E1283: when they are not data.
-pub fn preset(given: Option<&Value>) -> Result<JsonMap<String, Json>, StepError> {
+pub(crate) fn preset(given: Option<&Value>) -> Result<JsonMap<String, Json>, StepError> {
     let Some(given) = given else {
         return Ok(JsonMap::new());
     };
@@ -157,7 +157,7 @@ pub fn preset(given: Option<&Value>) -> Result<JsonMap<String, Json>, StepError>
 ///
 /// # Errors
 /// E1283: when it is not data.
-pub fn parameters(
+pub(crate) fn parameters(
     given: Option<&Value>,
     preset: &JsonMap<String, Json>,
 ) -> Result<Json, StepError> {
@@ -292,7 +292,7 @@ fn encoded(text: &str) -> String {
 }
 
 /// Returns the addresses of `:http-tools`, as far as they are written out.
-pub fn addresses(config: &Value) -> Vec<String> {
+pub(crate) fn addresses(config: &Value) -> Vec<String> {
     let entries = config.get("http-tools").and_then(items).unwrap_or_default();
     let urls = entries.iter().filter_map(|entry| entry.get("url"));
     urls.filter_map(|url| name_of(url).map(|url| url.to_string()))

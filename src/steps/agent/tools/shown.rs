@@ -9,10 +9,10 @@ use serde_json::Value as Json;
 use crate::json::from_json;
 
 /// Default maximum size of a result, in characters of JSON.
-pub const MOST_CHARS: usize = 20_000;
+pub(super) const MOST_CHARS: usize = 20_000;
 
 /// Returns the maximum size of a result in this project, in characters of JSON: `:agent {:max-result-chars n}`.
-pub fn most_chars(cx: &StepContext) -> usize {
+pub(crate) fn most_chars(cx: &StepContext) -> usize {
     let configured = cx
         .settings()
         .get("agent")
@@ -23,7 +23,7 @@ pub fn most_chars(cx: &StepContext) -> usize {
 }
 
 /// Shortens a value so that its JSON has at most `most` characters, plus a few for the notes.
-pub fn within(value: Value, most: usize) -> Value {
+pub(crate) fn within(value: Value, most: usize) -> Value {
     let Ok(json) = to_json(&value) else {
         return Value::from(crate::text::brief(&value));
     };

@@ -87,7 +87,7 @@ fn is_error(json: &Json) -> bool {
 }
 
 impl Stream {
-    pub fn new(provider: &str) -> Stream {
+    pub(super) fn new(provider: &str) -> Stream {
         Stream {
             provider: provider.to_string(),
             reply: Reply::default(),

@@ -62,7 +62,7 @@ fn check_text(provider: &str, block: &Json, whole: &[u8]) -> Result<(), LlmError
 }
 
 impl Stream {
-    pub fn new(provider: &str) -> Stream {
+    pub(super) fn new(provider: &str) -> Stream {
         Stream {
             provider: provider.to_string(),
             reply: Reply::default(),

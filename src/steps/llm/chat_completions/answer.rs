@@ -56,7 +56,7 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    pub fn new(provider: &str) -> Stream {
+    pub(super) fn new(provider: &str) -> Stream {
         Stream {
             provider: provider.to_string(),
             reply: Reply::default(),

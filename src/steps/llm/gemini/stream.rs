@@ -34,7 +34,7 @@ pub(super) fn whole(provider: &str, body: &[u8]) -> Result<Reply, LlmError> {
 }
 
 impl Stream {
-    pub fn new(provider: &str) -> Stream {
+    pub(super) fn new(provider: &str) -> Stream {
         Stream {
             provider: provider.to_string(),
             reply: Reply::default(),

@@ -49,7 +49,7 @@ const REDUCED_SIDE: u32 = 2_048;
 
 impl Processing {
     /// Returns the processing that reduces pictures that are too large for some provider, and leaves others unchanged.
-    pub fn fitting() -> Processing {
+    pub(super) fn fitting() -> Processing {
         Processing {
             max_width: Some(REDUCED_SIDE),
             max_height: Some(REDUCED_SIDE),
@@ -58,7 +58,7 @@ impl Processing {
         }
     }
 
-    pub fn read(map: &Value) -> Result<Processing, StepError> {
+    pub(super) fn read(map: &Value) -> Result<Processing, StepError> {
         let fields = Fields::inside(":processing", map)?;
         fields.only(&["format", "max-height", "max-width", "quality"])?;
         let side = |key: &str| {
@@ -94,7 +94,7 @@ impl Processing {
         })
     }
 
-    pub fn is_any(self) -> bool {
+    pub(super) fn is_any(self) -> bool {
         self.max_width.is_some()
             || self.max_height.is_some()
             || self.format.is_some()

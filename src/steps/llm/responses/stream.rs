@@ -81,7 +81,7 @@ pub(super) fn with_text(kept: &Json, text: &str) -> Json {
 }
 
 impl Stream {
-    pub fn new(provider: &str) -> Stream {
+    pub(super) fn new(provider: &str) -> Stream {
         Stream {
             provider: provider.to_string(),
             reply: Reply::default(),

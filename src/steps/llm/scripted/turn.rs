@@ -66,7 +66,7 @@ const KEYS: &[&str] = &[
 
 impl Turn {
     /// Reads a turn: its text, or a map.
-    pub fn read(value: &Value) -> Result<Turn, StepError> {
+    pub(super) fn read(value: &Value) -> Result<Turn, StepError> {
         if let Some(text) = value.as_str() {
             return Ok(Turn {
                 content: text.to_string(),
@@ -104,7 +104,7 @@ impl Turn {
     }
 
     /// Checks that the request is the expected one.
-    pub fn expects(&self, call: &Call) -> Result<(), StepError> {
+    pub(super) fn expects(&self, call: &Call) -> Result<(), StepError> {
         match self.expect.unmet(call) {
             None => Ok(()),
             Some(problem) => {
@@ -115,7 +115,7 @@ impl Turn {
     }
 
     /// Returns the error of this attempt, if it should fail.
-    pub fn error(&self, attempt: u32) -> Option<LlmError> {
+    pub(super) fn error(&self, attempt: u32) -> Option<LlmError> {
         let wrong = self.error.as_ref()?;
         wrong
             .times
@@ -124,7 +124,7 @@ impl Turn {
     }
 
     /// Returns the reply. `at` is the index of the turn in its script.
-    pub fn reply(&self, call: &Call, at: usize) -> Reply {
+    pub(super) fn reply(&self, call: &Call, at: usize) -> Reply {
         let calls = self.tool_calls.iter().enumerate();
         let tool_calls: Vec<ToolCall> = calls
             .map(|(idx, call)| ToolCall {

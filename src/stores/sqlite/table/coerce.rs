@@ -116,12 +116,17 @@ pub(super) fn changes(
 
 impl Changes {
     /// Returns the first rows whose cells cannot be converted, and the number of all.
-    pub fn bad(&self) -> (&[(i64, Sql)], usize) {
+    pub(super) fn bad(&self) -> (&[(i64, Sql)], usize) {
         (&self.bad, self.bad_count)
     }
 
     /// Writes the changed cells.
-    pub fn write(self, db: &Connection, table: &Table, name: &str) -> Result<usize, StoreError> {
+    pub(super) fn write(
+        self,
+        db: &Connection,
+        table: &Table,
+        name: &str,
+    ) -> Result<usize, StoreError> {
         let column = table.known(name)?.sql();
         let sql = format!("UPDATE {} SET {column} = ?2 WHERE row_id = ?1", table.sql());
         let mut sql = db.prepare(&sql).map_err(failed)?;

@@ -46,7 +46,7 @@ pub(super) struct Operand {
 
 impl Operand {
     /// Returns an operand for a column of which only name and type matter.
-    pub fn plain_column(name: &str, type_: ColumnType) -> Operand {
+    pub(super) fn plain_column(name: &str, type_: ColumnType) -> Operand {
         Operand {
             name: name.to_owned(),
             sql: String::new(),
@@ -55,7 +55,7 @@ impl Operand {
         }
     }
 
-    pub fn of(table: &Table, name: &str) -> Result<Operand, StoreError> {
+    pub(super) fn of(table: &Table, name: &str) -> Result<Operand, StoreError> {
         if name == ROW_ID {
             return Ok(Operand {
                 name: name.to_owned(),
@@ -82,7 +82,7 @@ impl Operand {
     }
 
     /// Returns the SQL by which the operand is ordered and that text tests use: without the marks of an enum.
-    pub fn plain(&self) -> String {
+    pub(super) fn plain(&self) -> String {
         let sql = &self.sql;
         match self.type_ {
             Some(ColumnType::Enum) => {

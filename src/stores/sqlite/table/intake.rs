@@ -39,7 +39,7 @@ pub(super) struct Refusal {
 
 impl Refusal {
     /// Returns the refusal of a missing cell that is required.
-    pub fn missing() -> Refusal {
+    pub(super) fn missing() -> Refusal {
         Refusal {
             code: "E0632",
             message: "is required".to_owned(),
@@ -48,7 +48,7 @@ impl Refusal {
     }
 
     /// Returns the error for the refused cell of a row.
-    pub fn error(self, row: &str, column: &str) -> StoreError {
+    pub(super) fn error(self, row: &str, column: &str) -> StoreError {
         let message = format!("{row}: `{column}` {}", self.message);
         let error = rejected(self.code, "invalid", message);
         match self.hint {
@@ -71,7 +71,7 @@ pub(super) enum Check {
 
 impl Intake {
     /// Returns the checks of a table's columns; `None` if no column has checks.
-    pub fn of(table: &Table) -> Result<Option<Intake>, StoreError> {
+    pub(super) fn of(table: &Table) -> Result<Option<Intake>, StoreError> {
         let asks = |column: &Column| column.options.is_some() || column.meta.validation.is_some();
         if !table.columns.iter().any(asks) {
             return Ok(None);
@@ -86,7 +86,11 @@ impl Intake {
     }
 
     /// Returns the stored form of a cell for the column at an index, or the reason for a refusal.
-    pub fn take(&mut self, at: usize, kept: Sql) -> Result<Result<Sql, Refusal>, StoreError> {
+    pub(super) fn take(
+        &mut self,
+        at: usize,
+        kept: Sql,
+    ) -> Result<Result<Sql, Refusal>, StoreError> {
         match self.gates.get_mut(at) {
             Some(Some(gate)) => gate.take(kept),
             _ => Ok(Ok(kept)),
@@ -94,19 +98,19 @@ impl Intake {
     }
 
     /// Tells whether a column has checks.
-    pub fn asks(&self, at: usize) -> bool {
+    pub(super) fn asks(&self, at: usize) -> bool {
         matches!(self.gates.get(at), Some(Some(_)))
     }
 
     /// Returns the index of the first required column that is not among the given ones.
-    pub fn missing(&self, given: &[usize]) -> Option<usize> {
+    pub(super) fn missing(&self, given: &[usize]) -> Option<usize> {
         let needs = |gate: &Gate| gate.checks.iter().any(|check| check.refuses_nil());
         (0..self.gates.len())
             .find(|at| !given.contains(at) && self.gates[*at].as_ref().is_some_and(needs))
     }
 
     /// Writes the options that were added.
-    pub fn finish(&mut self, db: &Connection, table: &Table) -> Result<(), StoreError> {
+    pub(super) fn finish(&mut self, db: &Connection, table: &Table) -> Result<(), StoreError> {
         for gate in self.gates.iter_mut().flatten() {
             if let Some((options, _)) = &mut gate.options {
                 options.save(db, table.id, gate.idx)?;

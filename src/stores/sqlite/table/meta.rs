@@ -43,7 +43,7 @@ pub(super) struct Reference {
 
 impl Meta {
     /// Parses the stored definition. Keys of later builds are ignored.
-    pub fn read(text: &str) -> Meta {
+    pub(super) fn read(text: &str) -> Meta {
         if text == "{}" {
             return Meta::default();
         }
@@ -73,7 +73,7 @@ impl Meta {
     }
 
     /// Returns the definition in stored form.
-    pub fn text(&self) -> String {
+    pub(super) fn text(&self) -> String {
         let mut map = Map::new();
         let mut put = |key: &str, value: Option<Json>| {
             if let Some(value) = value {

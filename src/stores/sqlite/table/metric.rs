@@ -20,11 +20,11 @@ pub(super) struct Figure {
 }
 
 impl Figure {
-    pub fn edn(&self) -> String {
+    pub(super) fn edn(&self) -> String {
         to_edn(self.type_, &self.cell)
     }
 
-    pub fn long(long: i64) -> Figure {
+    pub(super) fn long(long: i64) -> Figure {
         Figure {
             cell: Sql::Integer(long),
             type_: ColumnType::Long,
@@ -118,7 +118,11 @@ enum Seen {
 
 impl Tally {
     /// Starts a metric over a column of a type.
-    pub fn new(kind: MetricKind, type_: ColumnType, column: &str) -> Result<Tally, StoreError> {
+    pub(super) fn new(
+        kind: MetricKind,
+        type_: ColumnType,
+        column: &str,
+    ) -> Result<Tally, StoreError> {
         let number = matches!(
             type_,
             ColumnType::Long | ColumnType::Double | ColumnType::Decimal
@@ -151,7 +155,7 @@ impl Tally {
     }
 
     /// Adds the next cell of the group.
-    pub fn add(&mut self, cell: ValueRef<'_>) -> Result<(), StoreError> {
+    pub(super) fn add(&mut self, cell: ValueRef<'_>) -> Result<(), StoreError> {
         if matches!(cell, ValueRef::Null) {
             return Ok(());
         }
@@ -191,7 +195,7 @@ impl Tally {
     }
 
     /// Returns the value of the metric: nil if it is undefined without cells.
-    pub fn finish(self) -> Figure {
+    pub(super) fn finish(self) -> Figure {
         match self.seen {
             Seen::Count(count) => Figure::long(count),
             Seen::Distinct(seen) => Figure::long(i64::try_from(seen.len()).unwrap_or(i64::MAX)),

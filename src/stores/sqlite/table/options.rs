@@ -37,7 +37,7 @@ struct EnumChoice {
 
 impl Options {
     /// Creates the options of a definition.
-    pub fn of(definition: &EnumDefinition, column: &str) -> Result<Options, StoreError> {
+    pub(super) fn of(definition: &EnumDefinition, column: &str) -> Result<Options, StoreError> {
         let mut options = Options::default();
         for option in &definition.options {
             let Some(Sql::Text(id)) = to_sql(ColumnType::Enum, &option.id) else {
@@ -71,7 +71,7 @@ impl Options {
     }
 
     /// Reads the options of a column from disk.
-    pub fn load(db: &Connection, table: i64, idx: i64) -> rusqlite::Result<Options> {
+    pub(super) fn load(db: &Connection, table: i64, idx: i64) -> rusqlite::Result<Options> {
         let mut sql = db.prepare_cached(
             "SELECT id, name, aliases FROM table_option WHERE table_id = ?1 AND idx = ?2 ORDER BY position",
         )?;
@@ -112,7 +112,7 @@ impl Options {
     }
 
     /// Returns the id for the text of a cell, by id, name or alias; the case is ignored only if the result is unique.
-    pub fn find(&self, kept: &str) -> Option<&str> {
+    pub(super) fn find(&self, kept: &str) -> Option<&str> {
         let word = plain(kept);
         let at = match self.exact.get(word) {
             Some(at) => Some(*at),
@@ -123,7 +123,7 @@ impl Options {
     }
 
     /// Adds an option for a new value.
-    pub fn grow(&mut self, kept: &str, column: &str) -> Result<(), StoreError> {
+    pub(super) fn grow(&mut self, kept: &str, column: &str) -> Result<(), StoreError> {
         check_count(self.list.len() + 1, column)?;
         self.push(EnumChoice {
             id: kept.to_owned(),
@@ -134,12 +134,12 @@ impl Options {
     }
 
     /// Returns the names of the options for error messages.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         self.list.iter().map(|option| plain(&option.id))
     }
 
     /// Writes the options that are not on disk yet.
-    pub fn save(&mut self, db: &Connection, table: i64, idx: i64) -> Result<(), StoreError> {
+    pub(super) fn save(&mut self, db: &Connection, table: i64, idx: i64) -> Result<(), StoreError> {
         for (position, option) in self.list.iter().enumerate().skip(self.stored) {
             let aliases =
                 serde_json::to_string(&option.aliases).unwrap_or_else(|_| "[]".to_owned());
@@ -157,7 +157,7 @@ impl Options {
     }
 
     /// Returns the options as EDN text.
-    pub fn edn(&self) -> String {
+    pub(super) fn edn(&self) -> String {
         edn::vector(self.list.iter().map(|option| {
             let id = to_edn(ColumnType::Enum, &Sql::Text(option.id.clone()));
             let name = option.name.as_deref().unwrap_or(plain(&option.id));

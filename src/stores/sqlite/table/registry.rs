@@ -46,7 +46,7 @@ pub(super) struct Column {
 
 impl Column {
     /// Returns the column in SQL; `NULL` while it does not exist there.
-    pub fn sql(&self) -> String {
+    pub(super) fn sql(&self) -> String {
         match self.type_ {
             Some(_) => format!("c{}", self.idx),
             None => "NULL".to_owned(),
@@ -56,26 +56,29 @@ impl Column {
 
 impl Table {
     /// Opens a table with the selected partitions, for reading.
-    pub fn open(db: &Connection, target: &TableTarget) -> Result<Table, StoreError> {
+    pub(super) fn open(db: &Connection, target: &TableTarget) -> Result<Table, StoreError> {
         let mut table = Table::root(db, &target.name)?;
         partition::choose(db, &mut table, &target.partitions)?;
         Ok(table)
     }
 
     /// Opens a table with the single selected partition, for changes of existing rows.
-    pub fn open_to_change(db: &Connection, target: &TableTarget) -> Result<Table, StoreError> {
+    pub(super) fn open_to_change(
+        db: &Connection,
+        target: &TableTarget,
+    ) -> Result<Table, StoreError> {
         let table = Table::open(db, target)?;
         partition::check_single(&table, &target.partitions)?;
         Ok(table)
     }
 
     /// Finds a table as a whole.
-    pub fn root(db: &Connection, name: &TableName) -> Result<Table, StoreError> {
+    pub(super) fn root(db: &Connection, name: &TableName) -> Result<Table, StoreError> {
         Table::find(db, name)?.map_or_else(|| Err(missing(db, name)?), Ok)
     }
 
     /// Finds a table; `None` if it does not exist.
-    pub fn find(db: &Connection, name: &TableName) -> Result<Option<Table>, StoreError> {
+    pub(super) fn find(db: &Connection, name: &TableName) -> Result<Option<Table>, StoreError> {
         let read = |row: &rusqlite::Row<'_>| {
             Ok(Table {
                 id: row.get(0)?,
@@ -101,7 +104,7 @@ impl Table {
     }
 
     /// Creates an empty table, with or without partitions.
-    pub fn create(
+    pub(super) fn create(
         db: &Connection,
         name: &str,
         partitioned: bool,
@@ -112,12 +115,12 @@ impl Table {
     }
 
     /// Creates a temporary table, with a name that no flow can use. Must be discarded.
-    pub fn scratch(db: &Connection, name: &str) -> Result<Table, StoreError> {
+    pub(super) fn scratch(db: &Connection, name: &str) -> Result<Table, StoreError> {
         Table::make(db, &format!("\u{1}{name}"), false, 0)
     }
 
     /// Removes the table with its rows.
-    pub fn discard(self, db: &Connection) -> Result<(), StoreError> {
+    pub(super) fn discard(self, db: &Connection) -> Result<(), StoreError> {
         db.execute_batch(&format!(
             "DROP TABLE t_{0};
              DELETE FROM table_column WHERE table_id = {0};
@@ -165,21 +168,21 @@ impl Table {
     }
 
     /// Returns the name of the table in SQL.
-    pub fn sql(&self) -> String {
+    pub(super) fn sql(&self) -> String {
         format!("t_{}", self.id)
     }
 
     /// Returns the `res://` name of the table.
-    pub fn uri(&self) -> String {
+    pub(super) fn uri(&self) -> String {
         format!("res://v1/ws/local/result/table/{}", self.id)
     }
 
-    pub fn column(&self, name: &str) -> Option<&Column> {
+    pub(super) fn column(&self, name: &str) -> Option<&Column> {
         self.columns.iter().find(|column| column.name == name)
     }
 
     /// Returns a column that must exist.
-    pub fn known(&self, name: &str) -> Result<&Column, StoreError> {
+    pub(super) fn known(&self, name: &str) -> Result<&Column, StoreError> {
         self.column(name).ok_or_else(|| {
             let names = || self.columns.iter().map(|column| column.name.as_str());
             let message = format!("the table `{}` has no column `{name}`", self.name);
@@ -192,7 +195,7 @@ impl Table {
     }
 
     /// Returns the columns of the key, in its order.
-    pub fn key(&self) -> Vec<&Column> {
+    pub(super) fn key(&self) -> Vec<&Column> {
         let mut key: Vec<&Column> = self
             .columns
             .iter()
@@ -203,7 +206,7 @@ impl Table {
     }
 
     /// Adds a column.
-    pub fn add_column(
+    pub(super) fn add_column(
         &mut self,
         db: &Connection,
         name: &str,
@@ -254,7 +257,7 @@ impl Table {
     }
 
     /// Sets the type of a column: its first one, or a wider one.
-    pub fn set_type(
+    pub(super) fn set_type(
         &mut self,
         db: &Connection,
         name: &str,
@@ -280,7 +283,7 @@ impl Table {
     }
 
     /// Makes these columns the key: no two rows may have the same values in all of them.
-    pub fn set_key(&mut self, db: &Connection, names: &[String]) -> Result<(), StoreError> {
+    pub(super) fn set_key(&mut self, db: &Connection, names: &[String]) -> Result<(), StoreError> {
         let columns = names
             .iter()
             .map(|name| self.known(name).map(Column::sql))
@@ -327,7 +330,7 @@ impl Table {
     }
 
     /// Adds an index on a column, unless it has one.
-    pub fn add_index(&mut self, db: &Connection, name: &str) -> Result<(), StoreError> {
+    pub(super) fn add_index(&mut self, db: &Connection, name: &str) -> Result<(), StoreError> {
         let column = self.known(name)?;
         if column.indexed || column.type_.is_none() {
             return Ok(());
@@ -354,7 +357,12 @@ impl Table {
 
 impl Table {
     /// Replaces the definition of a column.
-    pub fn set_meta(&mut self, db: &Connection, name: &str, meta: Meta) -> Result<(), StoreError> {
+    pub(super) fn set_meta(
+        &mut self,
+        db: &Connection,
+        name: &str,
+        meta: Meta,
+    ) -> Result<(), StoreError> {
         let idx = self.known(name)?.idx;
         db.prepare_cached(
             "UPDATE table_column SET definition = ?3 WHERE table_id = ?1 AND idx = ?2",
@@ -368,14 +376,14 @@ impl Table {
     }
 
     /// Sets the options of a column, which are stored already.
-    pub fn set_options(&mut self, name: &str, options: Option<Rc<Options>>) {
+    pub(super) fn set_options(&mut self, name: &str, options: Option<Rc<Options>>) {
         if let Some(column) = self.columns.iter_mut().find(|column| column.name == name) {
             column.options = options;
         }
     }
 
     /// Marks the type of a column as declared: cells do not widen it any more.
-    pub fn declare(&mut self, db: &Connection, name: &str) -> Result<(), StoreError> {
+    pub(super) fn declare(&mut self, db: &Connection, name: &str) -> Result<(), StoreError> {
         let idx = self.known(name)?.idx;
         db.execute(
             "UPDATE table_column SET inferred = 0 WHERE table_id = ?1 AND idx = ?2",
@@ -389,7 +397,7 @@ impl Table {
     }
 
     /// Creates a column again in SQL with the collation of its new type; its cells and indexes stay.
-    pub fn recollate(
+    pub(super) fn recollate(
         &mut self,
         db: &Connection,
         name: &str,

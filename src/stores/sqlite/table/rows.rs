@@ -29,7 +29,7 @@ pub(super) struct Selection {
 
 impl Selection {
     /// Selects columns by name; all columns if there are no names.
-    pub fn of(table: &Table, names: &[String]) -> Result<Selection, StoreError> {
+    pub(super) fn of(table: &Table, names: &[String]) -> Result<Selection, StoreError> {
         let names: Vec<String> = match names {
             [] => table
                 .columns
@@ -54,7 +54,7 @@ impl Selection {
     }
 
     /// Writes a row as EDN text.
-    pub fn row_text(&self, cells: &[Sql]) -> String {
+    pub(super) fn row_text(&self, cells: &[Sql]) -> String {
         let mut out = String::from("{");
         for (idx, key) in self.keys.iter().enumerate() {
             if idx > 0 {

@@ -13,10 +13,10 @@ use super::super::cell::{data_text, enum_text};
 
 /// A set of types that a text may have, as bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Kinds(u8);
+pub(super) struct Kinds(u8);
 
 impl Kinds {
-    pub const ALL: Kinds = Kinds(0x3f);
+    pub(super) const ALL: Kinds = Kinds(0x3f);
     const NONE: Kinds = Kinds(0);
     const BOOLEAN: Kinds = Kinds(1);
     const LONG: Kinds = Kinds(2 | 4 | 8);
@@ -28,7 +28,7 @@ impl Kinds {
     const TIMESTAMP: Kinds = Kinds(32);
 
     /// Returns the narrowest of the types; text is always possible.
-    pub fn best(self) -> ColumnType {
+    pub(super) fn best(self) -> ColumnType {
         let types = [
             (1, ColumnType::Boolean),
             (2, ColumnType::Long),
@@ -43,16 +43,16 @@ impl Kinds {
             .map_or(ColumnType::String, |(_, type_)| *type_)
     }
 
-    pub fn and(self, other: Kinds) -> Kinds {
+    pub(super) fn and(self, other: Kinds) -> Kinds {
         Kinds(self.0 & other.0)
     }
 
-    pub fn is_text(self) -> bool {
+    pub(super) fn is_text(self) -> bool {
         self == Kinds::NONE
     }
 
     /// Returns the types of a text. Numbers with leading zeros or a plus sign are codes, not numbers.
-    pub fn of(text: &[u8]) -> Kinds {
+    pub(super) fn of(text: &[u8]) -> Kinds {
         match text.first() {
             Some(b'0'..=b'9' | b'-' | b'.') => number(text).unwrap_or_else(|| instant(text)),
             Some(b't' | b'T' | b'f' | b'F') if boolean_word(text).is_some() => Kinds::BOOLEAN,
@@ -224,7 +224,7 @@ fn usual_millis(text: &[u8]) -> Option<i64> {
 
 /// The stored form of a cell.
 #[derive(Debug, PartialEq)]
-pub enum Kept<'a> {
+pub(super) enum Kept<'a> {
     Nil,
     Integer(i64),
     Real(f64),
@@ -234,7 +234,7 @@ pub enum Kept<'a> {
 
 impl Kept<'_> {
     /// Returns the stored form as an owned value.
-    pub fn into_sql(self) -> Sql {
+    pub(super) fn into_sql(self) -> Sql {
         match self {
             Kept::Nil => Sql::Null,
             Kept::Integer(integer) => Sql::Integer(integer),
@@ -259,7 +259,7 @@ impl ToSql for Kept<'_> {
 
 /// Returns the stored form of a text in a column of this type; `None` if it does not fit. An empty cell is nil; in
 /// quotes it is an empty string if the column holds strings.
-pub fn kept(type_: ColumnType, text: &str, quoted: bool) -> Option<Kept<'_>> {
+pub(super) fn kept(type_: ColumnType, text: &str, quoted: bool) -> Option<Kept<'_>> {
     let is_text = matches!(
         type_,
         ColumnType::String | ColumnType::Enum | ColumnType::Json

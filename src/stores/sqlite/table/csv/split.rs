@@ -8,14 +8,14 @@ use std::io::Read;
 use memchr::{memchr, memchr2, memchr3};
 
 /// Maximum size of a field in bytes.
-pub const MAX_FIELD: usize = 16 << 20;
+pub(super) const MAX_FIELD: usize = 16 << 20;
 /// Maximum size of all fields of a record in bytes.
 const MAX_RECORD: usize = 64 << 20;
 const BUFFER: usize = 1 << 20;
 
 /// A field of the record that was read last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Field {
+pub(super) struct Field {
     start: usize,
     end: usize,
     /// The field was quoted.
@@ -26,7 +26,7 @@ pub struct Field {
 
 /// The outcome of reading a record.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Next {
+pub(super) enum Next {
     /// A complete record.
     Record,
     /// A record with text after a closing quote in this field, counted from 1.
@@ -36,7 +36,7 @@ pub enum Next {
 
 /// The reason why reading cannot continue.
 #[derive(Debug)]
-pub enum SplitError {
+pub(super) enum SplitError {
     Io(std::io::Error),
     /// A quote is opened at this line and field, and never closed.
     Unclosed {
@@ -51,7 +51,7 @@ pub enum SplitError {
 }
 
 /// Reads records from a stream.
-pub struct Splitter<R> {
+pub(super) struct Splitter<R> {
     input: R,
     delimiter: u8,
     buffer: Vec<u8>,
@@ -83,7 +83,7 @@ enum Scan {
 }
 
 impl<R: Read> Splitter<R> {
-    pub fn new(input: R, delimiter: u8) -> Splitter<R> {
+    pub(super) fn new(input: R, delimiter: u8) -> Splitter<R> {
         Splitter {
             input,
             delimiter,
@@ -98,7 +98,7 @@ impl<R: Read> Splitter<R> {
     }
 
     /// Reads the next record into [`Splitter::fields`]; an empty line is a record with one empty field.
-    pub fn next(&mut self) -> Result<Next, SplitError> {
+    pub(super) fn next(&mut self) -> Result<Next, SplitError> {
         loop {
             if self.start == self.end && self.is_whole {
                 return Ok(Next::End);
@@ -146,7 +146,7 @@ impl<R: Read> Splitter<R> {
     }
 
     /// Returns the text of a field of the last record.
-    pub fn bytes(&mut self, idx: usize) -> &[u8] {
+    pub(super) fn bytes(&mut self, idx: usize) -> &[u8] {
         let Some(field) = self.fields.get_mut(idx) else {
             return &[];
         };
@@ -167,7 +167,7 @@ impl<R: Read> Splitter<R> {
     }
 
     /// Returns the complete text of the last record, with its quotes.
-    pub fn text(&self) -> &[u8] {
+    pub(super) fn text(&self) -> &[u8] {
         match (self.fields.first(), self.fields.last()) {
             (Some(first), Some(last)) => &self.buffer[first.start..last.end],
             _ => &[],
@@ -175,12 +175,12 @@ impl<R: Read> Splitter<R> {
     }
 
     /// Tells whether the last record is an empty line.
-    pub fn is_blank(&self) -> bool {
+    pub(super) fn is_blank(&self) -> bool {
         matches!(self.fields.as_slice(), [only] if only.start == only.end && !only.quoted)
     }
 
     /// Returns the input stream.
-    pub fn into_input(self) -> R {
+    pub(super) fn into_input(self) -> R {
         self.input
     }
 
