@@ -219,9 +219,7 @@ impl Sqlite {
         let answer = query(&db).map_err(|error| failure::located(error, &self.path));
         Box::pin(std::future::ready(answer))
     }
-}
 
-impl Sqlite {
     /// Runs a query on the reading connection, after all acknowledged changes have been written to the file.
     fn read_settled<'a, T: Send + 'a>(
         &'a self,
@@ -235,9 +233,7 @@ impl Sqlite {
             self.read(query).await
         })
     }
-}
 
-impl Sqlite {
     /// Runs a query that may take long, on a connection and a thread of its own.
     fn read_aside<'a, T: Send + 'static>(
         &'a self,
@@ -454,8 +450,7 @@ impl Agenda for Sqlite {
     fn take(&self, now_ms: i64, limit: usize) -> PortFuture<'_, Vec<Taken>> {
         let (owner, failures) = (self.owner.clone(), self.writer.failures());
         Box::pin(async move {
-            // Most notifications are about runs that a process has already: they need no transaction. A change that
-            // this read misses is followed by a notification of its own.
+            // Most notifications are about runs that a process has already. A change that is missed here notifies later.
             if !self.writer.is_unsettled() && !self.read(|db| agenda::is_due(db, now_ms)).await? {
                 return Ok(Vec::new());
             }
