@@ -6,6 +6,8 @@ mod agents_http;
 #[cfg(unix)]
 mod agents_loop;
 #[cfg(unix)]
+mod agents_sessions;
+#[cfg(unix)]
 mod api_routes;
 mod bad_input;
 mod called;

@@ -3,6 +3,7 @@
 //! An agent is a record, compiled to a flow with one `:agent` step ([`compile`]). A generation is a view of a run
 //! ([`generations`]), and a trace is a view of its journal ([`traces`]). This module knows nothing of HTTP, terminals or files.
 
+pub mod actors;
 pub mod agent;
 pub mod body;
 pub mod compile;
@@ -15,6 +16,7 @@ pub mod messages;
 pub mod projects;
 pub mod providers;
 pub mod records;
+pub mod sessions;
 pub mod tools;
 pub mod traces;
 
@@ -32,6 +34,12 @@ pub mod codes {
     pub const NOT_CALLABLE: &str = "E1264";
     /// A key of a tool context is not valid.
     pub const CONTEXT_KEY: &str = "E1265";
+    /// The actor has an open session already.
+    pub const SINGLE_SESSION: &str = "E1266";
+    /// The session has expired.
+    pub const EXPIRED: &str = "E1267";
+    /// A generation of the session is not over.
+    pub const BUSY: &str = "E1268";
     /// The feature is not built.
     pub const NOT_BUILT: &str = "E1269";
     /// The agent cannot run as it is stored.

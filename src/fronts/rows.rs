@@ -46,6 +46,27 @@ impl Rows {
         }
     }
 
+    /// Returns the definitions whose keys begin like this, sorted by key.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn list_under(self, engine: &Engine, prefix: &str) -> Result<Vec<Json>, EngineError> {
+        let filter = Filter::Test {
+            column: KEY.to_owned(),
+            test: flowstone_model::table::Test::StartsWith,
+            operands: vec![Cell::Text(prefix.to_owned())],
+        };
+        let mut all = Vec::new();
+        loop {
+            let found = self.rows(engine, filter.clone(), all.len()).await?;
+            let is_last = found.len() < PAGE;
+            all.extend(found);
+            if is_last {
+                return Ok(all);
+            }
+        }
+    }
+
     /// Returns the definition under a key.
     ///
     /// # Errors

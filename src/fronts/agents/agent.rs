@@ -15,12 +15,7 @@ pub const MAX_STEPS: i64 = 20;
 const STEPS_MAX: i64 = 100;
 
 /// Members of agents that are not built.
-const NOT_BUILT: &[&str] = &[
-    "boundary_policy",
-    "knowledge_config",
-    "output_schema",
-    "single_session_per_actor",
-];
+const NOT_BUILT: &[&str] = &["boundary_policy", "knowledge_config", "output_schema"];
 
 /// The body of a new agent, and of changes of one.
 pub const MEMBERS: &[Member] = &[
@@ -55,7 +50,11 @@ pub const MEMBERS: &[Member] = &[
         Kind::Text,
         "The project; `default` if it is left out.",
     ),
-    Member::optional("single_session_per_actor", Kind::Flag, "Not built."),
+    Member::optional(
+        "single_session_per_actor",
+        Kind::Flag,
+        "Whether an actor may have one open session only.",
+    ),
     Member::optional(
         "step_rules",
         Kind::Objects,

@@ -7,11 +7,12 @@ use flowstone_engine::feed_event::instant;
 use flowstone_engine::ids::RunId;
 use flowstone_engine::json::{from_json, items};
 use flowstone_engine::ports::{
-    LiveText, News, RunQuery, RunRow, RunStatus, RunSummary, Target, WaitFilter, WaitRow, WaitState,
+    LiveText, NewReceipt, News, RunQuery, RunRow, RunStatus, RunSummary, Target, WaitFilter,
+    WaitRow, WaitState,
 };
 use flowstone_engine::waits::Caller;
-use flowstone_engine::{Answering, Engine, EngineError, StartOptions, codec};
-use flowstone_flow::flow::name_of;
+use flowstone_engine::{Answering, Engine, EngineError, StartOptions, Submitted, codec};
+use flowstone_flow::flow::{LoadedFlow, name_of};
 use flowstone_lang::value::Value;
 use flowstone_model::json::to_json;
 use serde_json::{Map, Value as Json, json};
@@ -141,6 +142,22 @@ pub async fn start(
     who: &Who,
     body: Json,
 ) -> Result<RunId, ApiError> {
+    match start_once(engine, (agent, who), (body, Map::new()), Vec::new()).await? {
+        Submitted::Started(started) => Ok(started.run),
+        Submitted::Known(_) => Err(ApiError::conflict("the generation was started before")),
+    }
+}
+
+/// Starts a generation, unless one of the receipts is known. `more` are further options of the `:agent` step.
+///
+/// # Errors
+/// As for [`start`].
+pub async fn start_once(
+    engine: &Engine,
+    (agent, who): (&Agent, &Who),
+    (body, more): (Json, Map<String, Json>),
+    receipts: Vec<NewReceipt>,
+) -> Result<Submitted, ApiError> {
     let body = Body::read(body, GENERATE)?;
     body.refuse("knowledge_config")?;
     let project = agent.record.project();
@@ -153,13 +170,25 @@ pub async fn start(
         );
         return Err(ApiError::invalid(message));
     }
-    let overrides = overrides(agent, who, &body)?;
+    let mut overrides = overrides(agent, who, &body)?;
+    overrides.extend(more);
     let depth = body.int("max_call_depth").unwrap_or(MAX_DEPTH);
+    let loaded = flow(engine, agent)?;
+    let options = StartOptions {
+        is_left: true,
+        started_by: Some(who.started_by.clone()),
+        ..StartOptions::with_input(compile::input(overrides, depth))
+    };
+    Ok(engine.submit_once(&loaded, options, receipts).await?)
+}
+
+/// Compiles and checks the flow of an agent.
+fn flow(engine: &Engine, agent: &Agent) -> Result<LoadedFlow, ApiError> {
     let place = providers::place(engine, &agent.provider);
     let text = compile::compile(agent, &place)?;
     let session = Rc::new(engine.session());
-    let name = format!("{}.edn", compile::slug(project, agent.record.id()));
-    let checked = engine.check_made(&session, &text, &name);
+    let slug = compile::slug(agent.record.project(), agent.record.id());
+    let checked = engine.check_made(&session, &text, &format!("{slug}.edn"));
     let mut findings = checked.findings.iter();
     let is_error = |severity| severity == flowstone_engine::diagnostic::Severity::Error;
     if let Some(problem) = findings.find(|it| is_error(it.severity)) {
@@ -168,15 +197,9 @@ pub async fn start(
             problem.code, problem.message
         )));
     }
-    let loaded = checked
+    checked
         .loaded
-        .ok_or_else(|| not_runnable("the agent made no flow"))?;
-    let options = StartOptions {
-        is_left: true,
-        started_by: Some(who.started_by.clone()),
-        ..StartOptions::with_input(compile::input(overrides, depth))
-    };
-    Ok(engine.submit(&loaded, options).await?.run)
+        .ok_or_else(|| not_runnable("the agent made no flow"))
 }
 
 fn not_runnable(message: &str) -> ApiError {
@@ -400,7 +423,8 @@ impl View {
         }
     }
 
-    fn text(&self) -> Json {
+    /// Returns the text of a completed generation; null for others.
+    pub fn text(&self) -> Json {
         match self.of_result("content") {
             Json::Null if self.state != State::Completed => Json::Null,
             Json::Null => json!(""),

@@ -11,10 +11,12 @@ use crate::rows::Rows;
 /// A kind of records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Records {
+    Actors,
     Agents,
     Projects,
     Providers,
     Secrets,
+    Sessions,
     Tools,
 }
 
@@ -30,6 +32,8 @@ impl Records {
     pub fn table(self) -> &'static str {
         match self {
             Records::Agents => "flowstone_api_agents",
+            Records::Sessions => "flowstone_api_sessions",
+            Records::Actors => "flowstone_api_actors",
             Records::Projects => "flowstone_api_projects",
             Records::Providers => "flowstone_api_providers",
             Records::Secrets => "flowstone_api_secrets",
@@ -41,6 +45,8 @@ impl Records {
     pub fn prefix(self) -> &'static str {
         match self {
             Records::Agents => "agt_",
+            Records::Sessions => "sess_",
+            Records::Actors => "act_",
             Records::Projects => "proj_",
             Records::Providers => "aip_",
             Records::Secrets => "sec_",
@@ -52,6 +58,8 @@ impl Records {
     pub fn noun(self) -> &'static str {
         match self {
             Records::Agents => "agent",
+            Records::Sessions => "session",
+            Records::Actors => "actor",
             Records::Projects => "project",
             Records::Providers => "AI provider",
             Records::Secrets => "secret",

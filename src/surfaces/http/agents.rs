@@ -8,6 +8,7 @@ mod generations;
 mod nouns;
 mod openapi;
 mod records;
+mod sessions;
 mod stream;
 mod traces;
 
@@ -53,6 +54,7 @@ pub(super) fn routes() -> Router<Shared> {
     generations::routes()
         .merge(nouns::routes())
         .merge(openapi::routes())
+        .merge(sessions::routes())
         .merge(traces::routes())
 }
 

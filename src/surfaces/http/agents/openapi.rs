@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::routing::get;
 use flowstone_engine::token::Scope;
 use flowstone_fronts::agents::body::{Kind, Member};
-use flowstone_fronts::agents::{agent, generations, projects, providers, tools};
+use flowstone_fronts::agents::{actors, agent, generations, projects, providers, sessions, tools};
 use serde_json::{Map, Value as Json, json};
 
 use super::client::Client;
@@ -33,6 +33,35 @@ type Row = (
 
 /// The routes, sorted by path.
 const ROWS: &[Row] = &[
+    ("get", "/actors", "listActors", "Lists actors.", None),
+    (
+        "post",
+        "/actors",
+        "createActor",
+        "Creates an actor.",
+        Some(actors::CREATE),
+    ),
+    (
+        "delete",
+        "/actors/{actor_id}",
+        "deleteActor",
+        "Deletes an actor.",
+        None,
+    ),
+    (
+        "get",
+        "/actors/{actor_id}",
+        "getActor",
+        "Shows an actor.",
+        None,
+    ),
+    (
+        "patch",
+        "/actors/{actor_id}",
+        "updateActor",
+        "Changes members of an actor.",
+        Some(actors::UPDATE),
+    ),
     ("get", "/agents", "listAgents", "Lists agents.", None),
     (
         "post",
@@ -89,6 +118,69 @@ const ROWS: &[Row] = &[
         "submitAgentToolOutputs",
         "Gives a generation the outputs of client tools.",
         Some(generations::SUBMIT),
+    ),
+    (
+        "get",
+        "/agents/{agent_id}/sessions",
+        "listAgentSessions",
+        "Lists the sessions of an agent.",
+        None,
+    ),
+    (
+        "post",
+        "/agents/{agent_id}/sessions",
+        "createAgentSession",
+        "Creates a session.",
+        Some(sessions::CREATE),
+    ),
+    (
+        "delete",
+        "/agents/{agent_id}/sessions/{session_id}",
+        "deleteAgentSession",
+        "Deletes a session.",
+        None,
+    ),
+    (
+        "get",
+        "/agents/{agent_id}/sessions/{session_id}",
+        "getAgentSession",
+        "Shows a session.",
+        None,
+    ),
+    (
+        "patch",
+        "/agents/{agent_id}/sessions/{session_id}",
+        "updateSession",
+        "Changes members of a session.",
+        Some(sessions::UPDATE),
+    ),
+    (
+        "post",
+        "/agents/{agent_id}/sessions/{session_id}/generate",
+        "generateSessionResponse",
+        "Runs a generation that answers the messages so far.",
+        Some(sessions::GENERATE),
+    ),
+    (
+        "get",
+        "/agents/{agent_id}/sessions/{session_id}/messages",
+        "listAgentSessionMessages",
+        "Lists the messages of a session, oldest first.",
+        None,
+    ),
+    (
+        "post",
+        "/agents/{agent_id}/sessions/{session_id}/messages",
+        "addSessionMessage",
+        "Adds a message.",
+        Some(sessions::MESSAGE),
+    ),
+    (
+        "post",
+        "/agents/{agent_id}/sessions/{session_id}/tool-outputs",
+        "submitSessionToolOutputs",
+        "Gives the generation of a session the outputs of client tools.",
+        Some(sessions::SUBMIT),
     ),
     (
         "get",
@@ -273,6 +365,8 @@ fn parameters(path: &str) -> Json {
 
 fn operation(method: &str, id: &str, doc: &str, members: Option<&[Member]>) -> Json {
     let is_new = id.starts_with("create") && id != "createAgentGeneration";
+    let may_be_new = id == "addSessionMessage";
+    let may_be_left = ["addSessionMessage", "generateSessionResponse"].contains(&id);
     let (status, answer) = match method {
         "delete" => ("204", json!({"description": "It is deleted."})),
         _ => {
@@ -293,6 +387,15 @@ fn operation(method: &str, id: &str, doc: &str, members: Option<&[Member]>) -> J
         "summary": doc,
         "responses": {status: answer, "default": refused},
     });
+    for (status, doc) in [
+        (may_be_new.then_some("201"), "The message is added."),
+        (may_be_left.then_some("202"), "The generation has started."),
+    ] {
+        if let Some(status) = status {
+            let content = json!({"application/json": {"schema": {}}});
+            operation["responses"][status] = json!({"description": doc, "content": content});
+        }
+    }
     if let Some(members) = members {
         let is_change = method == "put" || method == "patch";
         let schema = object(members, is_change);

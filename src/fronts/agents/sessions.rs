@@ -1,0 +1,569 @@
+//! Sessions: conversations with an agent, whose messages are stored.
+//!
+//! A message of the agent is a reference to its generation, written when the generation starts; its text is that of the run. The
+//! start of a generation has a receipt with the number of generations before it, so of two starts at once one counts, also after a
+//! crash.
+
+use flowstone_engine::feed_event::instant;
+use flowstone_engine::ids::RunId;
+use flowstone_engine::ports::NewReceipt;
+use flowstone_engine::waits::Caller;
+use flowstone_engine::{Engine, Submitted};
+use serde_json::{Map, Value as Json, json};
+
+use super::agent::Agent;
+use super::body::{Body, Kind, Member};
+use super::error::{ApiError, Status};
+use super::generations::{self, State, View, Who};
+use super::records::{Record, Records};
+use super::{codes, context, ids};
+use crate::rows::Rows;
+
+/// The messages, by session and time.
+const MESSAGES: Rows = Rows("flowstone_api_messages");
+/// The messages by idempotency key.
+const KEYS: Rows = Rows("flowstone_api_message_keys");
+/// The open sessions of actors, for agents that allow one.
+const ACTORS: Rows = Rows("flowstone_api_actor_sessions");
+
+/// The body of a new session.
+pub const CREATE: &[Member] = &[
+    Member::optional("actor_id", Kind::Text, "The actor."),
+    Member::optional(
+        "auto_generate",
+        Kind::Flag,
+        "Whether a message starts a generation.",
+    ),
+    Member::optional(
+        "inactivity_ttl_seconds",
+        Kind::Int(1, 31_536_000),
+        "After how long without a message the session expires.",
+    ),
+    Member::optional(
+        "message_delay_seconds",
+        Kind::Int(0, 86_400),
+        "Must be 0: a delay is not built.",
+    ),
+    Member::optional("name", Kind::Text, "The name."),
+    Member::optional(
+        "tool_context",
+        Kind::Object,
+        "Texts that are sent to the servers of tools as headers.",
+    ),
+];
+
+/// The body of changes of a session.
+pub const UPDATE: &[Member] = &[
+    Member::optional(
+        "auto_generate",
+        Kind::Flag,
+        "Whether a message starts a generation.",
+    ),
+    Member::optional(
+        "message_delay_seconds",
+        Kind::Int(0, 86_400),
+        "Must be 0: a delay is not built.",
+    ),
+    Member::optional("name", Kind::Text, "The name."),
+    Member::optional(
+        "status",
+        Kind::OneOf(&["closed", "open"]),
+        "Whether the session takes messages.",
+    ),
+    Member::optional(
+        "tool_context",
+        Kind::Object,
+        "Texts that are sent to the servers of tools as headers.",
+    ),
+];
+
+/// The body of a message.
+pub const MESSAGE: &[Member] = &[
+    Member::optional("document_id", Kind::Text, "Not built."),
+    Member::optional(
+        "idempotency_key",
+        Kind::Text,
+        "The same key adds one message to the session.",
+    ),
+    Member::optional("message", Kind::Text, "The text."),
+    Member::optional(
+        "tool_context",
+        Kind::Object,
+        "For the generation that the message starts.",
+    ),
+];
+
+/// The body of a generation of a session.
+pub const GENERATE: &[Member] = &[
+    Member::optional("model", Kind::Text, "Instead of the agent's model."),
+    Member::optional(
+        "tool_context",
+        Kind::Object,
+        "Texts that are sent to the servers of tools as headers.",
+    ),
+];
+
+/// The body of outputs of client tools.
+pub const SUBMIT: &[Member] = &[
+    Member::required("generation_id", Kind::Text, "The generation."),
+    Member::required(
+        "tool_outputs",
+        Kind::Objects,
+        "`{tool_call_id, output}` for each call.",
+    ),
+];
+
+const SHOWN: &[&str] = &["actor_id", "inactivity_ttl_seconds", "name", "tool_context"];
+
+/// A session, with its agent.
+#[derive(Debug, Clone)]
+pub struct Session {
+    record: Record,
+    pub agent: Agent,
+}
+
+fn refused(status: Status, name: &'static str, code: &'static str, message: String) -> ApiError {
+    ApiError::new(status, (name, code), message)
+}
+
+fn check(body: &Body) -> Result<(), ApiError> {
+    if body.int("message_delay_seconds").is_some_and(|it| it > 0) {
+        return Err(ApiError::not_built("`message_delay_seconds` is not built"));
+    }
+    match body.get("tool_context").and_then(Json::as_object) {
+        Some(given) => context::check(given),
+        None => Ok(()),
+    }
+}
+
+/// Adds a session.
+///
+/// # Errors
+/// When the body is not valid, or the actor has an open session and the agent allows one.
+pub async fn create(engine: &Engine, agent: &str, body: Json) -> Result<Json, ApiError> {
+    let mut body = Body::read(body, CREATE)?;
+    check(&body)?;
+    let agent = Agent::find(engine, agent).await?;
+    let project = agent.record.project().to_owned();
+    if let Some(actor) = body.text("actor_id") {
+        let actor = Records::Actors.get_in(engine, &project, actor).await?;
+        let id = actor.id().to_owned();
+        body.0.insert("actor_id".to_owned(), json!(id));
+    }
+    for (name, value) in [
+        ("agent_id", json!(agent.record.id())),
+        ("project_id", json!(project)),
+        ("status", json!("open")),
+        ("last_activity_ms", json!(engine.now_ms())),
+        ("tags", json!({})),
+    ] {
+        body.0.insert(name.to_owned(), value);
+    }
+    body.0.entry("auto_generate").or_insert(json!(false));
+    let record = Records::Sessions.create(engine, body.0).await?;
+    let session = Session { record, agent };
+    if let Err(error) = session.take_actor(engine).await {
+        Records::Sessions
+            .delete(engine, session.record.id())
+            .await?;
+        return Err(error);
+    }
+    Ok(session.to_json(engine))
+}
+
+/// Returns the sessions of an agent, oldest first.
+///
+/// # Errors
+/// When no record has that id.
+pub async fn list(
+    engine: &Engine,
+    agent: &str,
+    (actor, status): (Option<String>, Option<String>),
+) -> Result<Vec<Json>, ApiError> {
+    let agent = Agent::find(engine, agent).await?;
+    let all = Records::Sessions
+        .list_in(engine, Some(agent.record.project()))
+        .await?;
+    let sessions = all.into_iter().map(|record| Session {
+        record,
+        agent: agent.clone(),
+    });
+    let is_it = |wanted: &Option<String>, id: Option<&str>| {
+        let wanted = wanted.as_deref().map(ids::key_of);
+        wanted.is_none_or(|wanted| id.map(ids::key_of) == Some(wanted))
+    };
+    let shown = sessions
+        .filter(|it| it.record.text("agent_id") == Some(agent.record.id()))
+        .filter(|it| is_it(&actor, it.record.text("actor_id")))
+        .filter(|it| {
+            status
+                .as_deref()
+                .is_none_or(|wanted| it.status(engine) == wanted)
+        });
+    Ok(shown.map(|it| it.to_json(engine)).collect())
+}
+
+impl Session {
+    /// Returns a session of an agent.
+    ///
+    /// # Errors
+    /// When the agent has no session with that id.
+    pub async fn find(engine: &Engine, agent: &str, id: &str) -> Result<Session, ApiError> {
+        let record = Records::Sessions.get(engine, id).await?;
+        let own = record.text("agent_id").map(ids::key_of);
+        if own != Some(ids::key_of(agent)) {
+            return Err(ApiError::missing("session", id));
+        }
+        let agent = Agent::find(engine, agent).await?;
+        Ok(Session { record, agent })
+    }
+
+    /// Returns `open`, `closed` or `expired`.
+    fn status(&self, engine: &Engine) -> &str {
+        let status = self.record.text("status").unwrap_or("open");
+        let number = |name: &str| self.record.get(name).and_then(Json::as_i64);
+        let ends = number("inactivity_ttl_seconds")
+            .zip(number("last_activity_ms"))
+            .map(|(seconds, last)| last.saturating_add(seconds.saturating_mul(1_000)));
+        match ends {
+            Some(ends) if status == "open" && ends <= engine.now_ms() => "expired",
+            Some(_) | None => status,
+        }
+    }
+
+    /// Returns the session as answers show it.
+    pub fn to_json(&self, engine: &Engine) -> Json {
+        let mut shown = self.record.to_json(SHOWN);
+        shown["status"] = json!(self.status(engine));
+        if let Some(last) = self.record.get("last_activity_ms").and_then(Json::as_i64) {
+            shown["last_activity_at"] = instant(last);
+        }
+        if let Some(members) = shown.as_object_mut() {
+            members.remove("last_activity_ms");
+        }
+        shown
+    }
+
+    pub fn generates_by_itself(&self) -> bool {
+        self.record.get("auto_generate") == Some(&json!(true))
+    }
+
+    fn actor_key(&self) -> Option<String> {
+        let is_single = self.agent.record.get("single_session_per_actor") == Some(&json!(true));
+        let actor = self.record.text("actor_id").filter(|_| is_single)?;
+        Some(format!(
+            "{}.{}",
+            self.agent.record.key(),
+            ids::key_of(actor)
+        ))
+    }
+
+    /// Makes this the open session of its actor, where an actor has one.
+    async fn take_actor(&self, engine: &Engine) -> Result<(), ApiError> {
+        let Some(key) = self.actor_key() else {
+            return Ok(());
+        };
+        let own = json!({"session_id": self.record.id()});
+        if ACTORS.insert(engine, &key, &own).await? {
+            return Ok(());
+        }
+        let held = ACTORS.get(engine, &key).await?;
+        let held = held
+            .as_ref()
+            .and_then(|it| it.get("session_id"))
+            .and_then(Json::as_str);
+        let held = held.unwrap_or_default().to_owned();
+        let is_open = match Records::Sessions.get(engine, &held).await {
+            Ok(record) => {
+                let agent = self.agent.clone();
+                Session { record, agent }.status(engine) == "open"
+            }
+            Err(ApiError::Refused(_)) => false,
+            Err(error) => return Err(error),
+        };
+        if !is_open {
+            ACTORS.delete(engine, &key).await?;
+            if ACTORS.insert(engine, &key, &own).await? {
+                return Ok(());
+            }
+        }
+        let message = "An open session already exists for this actor.".to_owned();
+        let error = refused(
+            Status::Conflict,
+            "SINGLE_SESSION_CONFLICT",
+            codes::SINGLE_SESSION,
+            message,
+        );
+        Err(error.with(json!({"session_id": held})))
+    }
+
+    async fn free_actor(&self, engine: &Engine) -> Result<(), ApiError> {
+        let Some(key) = self.actor_key() else {
+            return Ok(());
+        };
+        let held = ACTORS.get(engine, &key).await?;
+        if held.is_some_and(|it| it["session_id"] == json!(self.record.id())) {
+            ACTORS.delete(engine, &key).await?;
+        }
+        Ok(())
+    }
+
+    /// Changes the session.
+    ///
+    /// # Errors
+    /// When the body is not valid, or the session is opened again and its actor has another.
+    pub async fn update(mut self, engine: &Engine, body: Json) -> Result<Json, ApiError> {
+        let body = Body::read_some(body, UPDATE)?;
+        check(&body)?;
+        match body.text("status") {
+            Some("closed") => self.free_actor(engine).await?,
+            Some(_) if self.status(engine) != "open" => {
+                self.take_actor(engine).await?;
+                self.record
+                    .members
+                    .insert("last_activity_ms".to_owned(), json!(engine.now_ms()));
+            }
+            Some(_) | None => {}
+        }
+        self.record.members.extend(body.0);
+        self.record = Records::Sessions.update(engine, self.record).await?;
+        Ok(self.to_json(engine))
+    }
+
+    /// Deletes the session. Its generations remain.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub async fn delete(self, engine: &Engine) -> Result<(), ApiError> {
+        self.free_actor(engine).await?;
+        Records::Sessions.delete(engine, self.record.id()).await
+    }
+
+    /// Refuses a session that takes no messages.
+    fn refuse_over(&self, engine: &Engine) -> Result<(), ApiError> {
+        let id = self.record.id();
+        match self.status(engine) {
+            "open" => Ok(()),
+            "expired" => Err(refused(
+                Status::Gone,
+                "SESSION_EXPIRED",
+                codes::EXPIRED,
+                format!("the session `{id}` has expired"),
+            )),
+            status => Err(ApiError::conflict(format!(
+                "the session `{id}` is {status}"
+            ))),
+        }
+    }
+
+    async fn touch(&mut self, engine: &Engine) -> Result<(), ApiError> {
+        let now = json!(engine.now_ms());
+        self.record
+            .members
+            .insert("last_activity_ms".to_owned(), now);
+        self.record = Records::Sessions
+            .update(engine, self.record.clone())
+            .await?;
+        Ok(())
+    }
+
+    /// Adds a message of the user. Returns it, and whether it is new.
+    ///
+    /// # Errors
+    /// When the body is not valid, or the session takes no messages.
+    pub async fn add(&mut self, engine: &Engine, body: &Json) -> Result<(Json, bool), ApiError> {
+        let body = Body::read(body.clone(), MESSAGE)?;
+        body.refuse("document_id")?;
+        check(&body)?;
+        let text = body.text("message").filter(|text| !text.is_empty());
+        let text = text.ok_or_else(|| ApiError::invalid("`message` is missing"))?;
+        self.refuse_over(engine)?;
+        let key = format!("{}.{}", self.record.key(), ids::key(engine));
+        let row = json!({"key": key, "role": "user", "content": text, "document_id": Json::Null,
+                         "created_at": instant(engine.now_ms())});
+        if let Some(given) = body.text("idempotency_key") {
+            let known = format!("{}.{given}", self.record.key());
+            if !KEYS.insert(engine, &known, &row).await?
+                && let Some(row) = KEYS.get(engine, &known).await?
+            {
+                // A crash may have come between the key and the message.
+                let key = row["key"].as_str().unwrap_or_default().to_owned();
+                MESSAGES.put(engine, &key, &row).await?;
+                return Ok((message(&row), false));
+            }
+        }
+        MESSAGES.put(engine, &key, &row).await?;
+        self.touch(engine).await?;
+        Ok((message(&row), true))
+    }
+
+    async fn rows(&self, engine: &Engine) -> Result<Vec<Json>, ApiError> {
+        let prefix = format!("{}.", self.record.key());
+        Ok(MESSAGES.list_under(engine, &prefix).await?)
+    }
+
+    /// Returns the messages, oldest first.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn messages(&self, engine: &Engine) -> Result<Vec<Json>, ApiError> {
+        let mut messages = Vec::new();
+        for row in self.rows(engine).await? {
+            let Some(generation) = row["generation_id"].as_str() else {
+                messages.push(message(&row));
+                continue;
+            };
+            let view = generations::view(engine, generation).await?;
+            if view.state == State::Completed {
+                messages.push(json!({
+                    "role": "assistant",
+                    "content": view.text(),
+                    "document_id": Json::Null,
+                    "generation_id": generation,
+                    "created_at": row["created_at"],
+                }));
+            }
+        }
+        for (idx, message) in messages.iter_mut().enumerate() {
+            message["position"] = json!(idx);
+        }
+        Ok(messages)
+    }
+
+    /// Starts a generation that answers the messages so far.
+    ///
+    /// # Errors
+    /// When the body is not valid, the session takes no messages or has none, or its last generation is not over.
+    pub async fn generate(
+        &mut self,
+        engine: &Engine,
+        who: &Who,
+        body: Json,
+    ) -> Result<RunId, ApiError> {
+        let body = Body::read(body, GENERATE)?;
+        check(&body)?;
+        self.refuse_over(engine)?;
+        let rows = self.rows(engine).await?;
+        let before = rows.iter().filter(|row| row["generation_id"].is_string());
+        let (count, last) = (before.clone().count(), before.last());
+        if let Some(last) = last.and_then(|row| row["generation_id"].as_str())
+            && let State::InProgress | State::RequiresAction =
+                generations::view(engine, last).await?.state
+        {
+            return Err(busy(last));
+        }
+        let messages = self.messages(engine).await?;
+        let messages = messages
+            .iter()
+            .map(|it| json!({"role": it["role"], "content": it["content"]}));
+        let request = json!({
+            "messages": messages.collect::<Vec<_>>(),
+            "tool_context": self.context(engine, &body).await?,
+        });
+        let mut more = Map::new();
+        if let Some(model) = body.get("model") {
+            more.insert("model".to_owned(), model.clone());
+        }
+        let receipt = NewReceipt {
+            scope: format!("agents session {}", self.record.key()),
+            key: count.to_string(),
+            digest: String::new(),
+            until_ms: i64::MAX,
+        };
+        let submitted =
+            generations::start_once(engine, (&self.agent, who), (request, more), vec![receipt])
+                .await?;
+        let (run, is_new) = match submitted {
+            Submitted::Started(started) => (started.run, true),
+            Submitted::Known(past) => match past.runs.first() {
+                Some(run) => (run.clone(), false),
+                None => return Err(ApiError::conflict("the generation has no run")),
+            },
+        };
+        let key = format!("{}.{run}", self.record.key());
+        let row = json!({"key": key, "generation_id": ids::generation(&run), "created_at": instant(engine.now_ms())});
+        MESSAGES.put(engine, &key, &row).await?;
+        if !is_new {
+            return Err(busy(&ids::generation(&run)));
+        }
+        self.touch(engine).await?;
+        Ok(run)
+    }
+
+    /// Gives the generation of the session the outputs of client tools.
+    ///
+    /// # Errors
+    /// When the body is not valid, or the session has no such generation.
+    pub async fn submit(
+        &self,
+        engine: &Engine,
+        body: Json,
+        caller: Caller,
+    ) -> Result<RunId, ApiError> {
+        let body = Body::read(body, SUBMIT)?;
+        let id = body.text("generation_id").unwrap_or_default();
+        let key = format!("{}.{}", self.record.key(), ids::key_of(id));
+        if MESSAGES.get(engine, &key).await?.is_none() {
+            return Err(ApiError::missing("generation", id));
+        }
+        let row = generations::find_of(engine, self.agent.record.id(), id).await?;
+        let outputs = json!({"tool_outputs": body.get("tool_outputs")});
+        generations::submit(engine, &self.agent, &row, outputs, caller).await?;
+        Ok(row.id)
+    }
+
+    /// Returns the tool context of a generation: that of the request over that of the session, then what the server sets.
+    async fn context(&self, engine: &Engine, body: &Body) -> Result<Json, ApiError> {
+        let mut context = Map::new();
+        for given in [self.record.get("tool_context"), body.get("tool_context")] {
+            context.extend(given.and_then(Json::as_object).cloned().unwrap_or_default());
+        }
+        let mut own = vec![("sessionId", self.record.id().to_owned())];
+        if let Some(actor) = self.record.text("actor_id") {
+            own.push(("actorId", actor.to_owned()));
+            if let Ok(actor) = Records::Actors.get(engine, actor).await
+                && let Some(external) = actor.text("external_id")
+            {
+                own.push(("actorExternalId", external.to_owned()));
+            }
+        }
+        for (name, value) in own {
+            context.retain(|known, _| !known.eq_ignore_ascii_case(name));
+            context.insert(name.to_owned(), json!(value));
+        }
+        Ok(Json::Object(context))
+    }
+}
+
+fn busy(generation: &str) -> ApiError {
+    let message = format!("the generation `{generation}` of the session is not over");
+    let error = refused(
+        Status::Conflict,
+        "GENERATION_ALREADY_IN_PROGRESS",
+        codes::BUSY,
+        message,
+    );
+    error.with(json!({"generation_id": generation}))
+}
+
+/// Returns a message of a user as answers show it.
+fn message(row: &Json) -> Json {
+    let mut shown = row.clone();
+    if let Some(members) = shown.as_object_mut() {
+        members.remove("key");
+    }
+    shown
+}
+
+/// Returns a generation as the answer to a request of a session.
+pub fn answer(view: &View) -> Json {
+    let message = match view.state {
+        State::Completed => {
+            json!({"role": "assistant", "content": view.text(), "model": view.model()})
+        }
+        State::InProgress | State::RequiresAction | State::Failed => Json::Null,
+    };
+    let mut answer = view.to_answer();
+    answer["message"] = message;
+    answer
+}

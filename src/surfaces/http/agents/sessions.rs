@@ -1,0 +1,313 @@
+//! Sessions and actors.
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Path, RawQuery, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use axum::routing::{get, post};
+use flowstone_engine::ids::RunId;
+use flowstone_engine::ports::News;
+use flowstone_engine::token::Scope;
+use flowstone_fronts::agents::actors;
+use flowstone_fronts::agents::error::ApiError;
+use flowstone_fronts::agents::records::Records;
+use flowstone_fronts::agents::sessions::{self, Session};
+use flowstone_fronts::agents::{generations, ids};
+use serde_json::{Value as Json, json};
+
+use super::client::Client;
+use super::generations::settled;
+use super::read;
+use super::records::{Part, deleted};
+use crate::http::answer::Answer;
+use crate::http::problem::Problem;
+use crate::http::request::Query;
+use crate::http::server::{EngineContext, Shared};
+
+const SESSIONS: &str = "/api/v1/agents/{agent}/sessions";
+
+pub(super) fn routes() -> Router<Shared> {
+    let one = format!("{SESSIONS}/{{id}}");
+    Router::new()
+        .route("/api/v1/actors", get(list_actors).post(create_actor))
+        .route(
+            "/api/v1/actors/{id}",
+            get(show_actor).patch(update_actor).delete(delete_actor),
+        )
+        .route(SESSIONS, get(list).post(create))
+        .route(&one, get(show).patch(update).delete(delete))
+        .route(&format!("{one}/generate"), post(generate))
+        .route(&format!("{one}/messages"), get(messages).post(add))
+        .route(&format!("{one}/tool-outputs"), post(submit))
+}
+
+type Place = Path<(String, String)>;
+
+async fn create(
+    State(server): State<Shared>,
+    client: Client,
+    Path(agent): Path<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Answer, Problem> {
+    client.need(Scope::Run)?;
+    let body = read(&headers, body).await?;
+    let made = server
+        .ask(async move |cx: &EngineContext| sessions::create(&cx.engine, &agent, body).await)
+        .await?;
+    Ok(Answer::with(StatusCode::CREATED, made))
+}
+
+async fn list(
+    State(server): State<Shared>,
+    client: Client,
+    Path(agent): Path<String>,
+    RawQuery(query): RawQuery,
+) -> Result<Answer, Problem> {
+    client.need(Scope::Read)?;
+    let query = Query::read(query.as_deref(), &["actor_id", "limit", "offset", "status"])?;
+    let part = Part::of(&query)?;
+    let wanted = (query.owned("actor_id"), query.owned("status"));
+    let all = server
+        .ask(async move |cx: &EngineContext| sessions::list(&cx.engine, &agent, wanted).await)
+        .await?;
+    let total = all.len();
+    Ok(part.page(part.take(all), total))
+}
+
+async fn show(
+    State(server): State<Shared>,
+    client: Client,
+    Path((agent, id)): Place,
+) -> Result<Answer, Problem> {
+    client.need(Scope::Read)?;
+    let shown = server
+        .ask(async move |cx: &EngineContext| {
+            let session = Session::find(&cx.engine, &agent, &id).await?;
+            Ok::<_, ApiError>(session.to_json(&cx.engine))
+        })
+        .await?;
+    Ok(Answer::ok(shown))
+}
+
+async fn update(
+    State(server): State<Shared>,
+    client: Client,
+    Path((agent, id)): Place,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Answer, Problem> {
+    client.need(Scope::Run)?;
+    let body = read(&headers, body).await?;
+    let changed = server
+        .ask(async move |cx: &EngineContext| {
+            let session = Session::find(&cx.engine, &agent, &id).await?;
+            session.update(&cx.engine, body).await
+        })
+        .await?;
+    Ok(Answer::ok(changed))
+}
+
+async fn delete(
+    State(server): State<Shared>,
+    client: Client,
+    Path((agent, id)): Place,
+) -> Result<Response, Problem> {
+    client.need(Scope::Run)?;
+    server
+        .ask(async move |cx: &EngineContext| {
+            let session = Session::find(&cx.engine, &agent, &id).await?;
+            session.delete(&cx.engine).await
+        })
+        .await?;
+    Ok(deleted())
+}
+
+async fn messages(
+    State(server): State<Shared>,
+    client: Client,
+    Path((agent, id)): Place,
+    RawQuery(query): RawQuery,
+) -> Result<Answer, Problem> {
+    client.need(Scope::Read)?;
+    let query = Query::read(query.as_deref(), &["limit", "offset"])?;
+    let part = Part::of(&query)?;
+    let all = server
+        .ask(async move |cx: &EngineContext| {
+            let session = Session::find(&cx.engine, &agent, &id).await?;
+            session.messages(&cx.engine).await
+        })
+        .await?;
+    let total = all.len();
+    Ok(part.page(part.take(all), total))
+}
+
+async fn add(
+    State(server): State<Shared>,
+    client: Client,
+    Path((agent, id)): Place,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Answer, Problem> {
+    client.need(Scope::Run)?;
+    let is_left = Query::read(query.as_deref(), &["async"])?.flag("async")?;
+    let body = read(&headers, body).await?;
+    let who = client.who();
+    let (message, is_new, started) = server
+        .ask(async move |cx: &EngineContext| {
+            let mut session = Session::find(&cx.engine, &agent, &id).await?;
+            let (message, is_new) = session.add(&cx.engine, &body).await?;
+            if !is_new || !session.generates_by_itself() {
+                return Ok((message, is_new, None));
+            }
+            let request = json!({"tool_context": body.get("tool_context")});
+            let run = session.generate(&cx.engine, &who, request).await?;
+            let news = generations::news(&cx.engine, &run);
+            Ok::<_, ApiError>((message, is_new, Some((run, news))))
+        })
+        .await?;
+    match started {
+        Some(started) => answered(&server, started, is_left).await,
+        None if is_new => Ok(Answer::with(StatusCode::CREATED, message)),
+        None => Ok(Answer::ok(message)),
+    }
+}
+
+async fn generate(
+    State(server): State<Shared>,
+    client: Client,
+    Path((agent, id)): Place,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Answer, Problem> {
+    client.need(Scope::Run)?;
+    let is_left = Query::read(query.as_deref(), &["async"])?.flag("async")?;
+    let body = read(&headers, body).await?;
+    let who = client.who();
+    let started = server
+        .ask(async move |cx: &EngineContext| {
+            let mut session = Session::find(&cx.engine, &agent, &id).await?;
+            let run = session.generate(&cx.engine, &who, body).await?;
+            let news = generations::news(&cx.engine, &run);
+            Ok::<_, ApiError>((run, news))
+        })
+        .await?;
+    answered(&server, started, is_left).await
+}
+
+/// Returns the answer to a request that started a generation: now, or when the generation needs its caller.
+async fn answered(
+    server: &Shared,
+    (run, news): (RunId, Box<dyn News>),
+    is_left: bool,
+) -> Result<Answer, Problem> {
+    let id = ids::generation(&run);
+    if is_left {
+        let view = server
+            .ask(async move |cx: &EngineContext| generations::view(&cx.engine, &id).await)
+            .await?;
+        return Ok(Answer::with(StatusCode::ACCEPTED, sessions::answer(&view)));
+    }
+    let view = settled(server, &id, news).await?;
+    Ok(Answer::ok(sessions::answer(&view)))
+}
+
+async fn submit(
+    State(server): State<Shared>,
+    client: Client,
+    Path((agent, id)): Place,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Answer, Problem> {
+    client.need(Scope::Run)?;
+    let body = read(&headers, body).await?;
+    let caller = client.who().caller;
+    let started = server
+        .ask(async move |cx: &EngineContext| {
+            let session = Session::find(&cx.engine, &agent, &id).await?;
+            let run = session.submit(&cx.engine, body, caller).await?;
+            let news = generations::news(&cx.engine, &run);
+            Ok::<_, ApiError>((run, news))
+        })
+        .await?;
+    answered(&server, started, false).await
+}
+
+async fn create_actor(
+    State(server): State<Shared>,
+    client: Client,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Answer, Problem> {
+    client.need(Scope::Run)?;
+    let body = read(&headers, body).await?;
+    let made = server
+        .ask(async move |cx: &EngineContext| actors::create(&cx.engine, body).await)
+        .await?;
+    Ok(Answer::with(StatusCode::CREATED, made))
+}
+
+async fn list_actors(
+    State(server): State<Shared>,
+    client: Client,
+    RawQuery(query): RawQuery,
+) -> Result<Answer, Problem> {
+    client.need(Scope::Read)?;
+    let known = ["external_id", "limit", "offset", "project_id"];
+    let query = Query::read(query.as_deref(), &known)?;
+    let part = Part::of(&query)?;
+    let (project, external) = (query.owned("project_id"), query.owned("external_id"));
+    let records = server
+        .ask(async move |cx: &EngineContext| {
+            let kind = Records::Actors;
+            kind.list_in(&cx.engine, project.as_deref()).await
+        })
+        .await?;
+    let is_it = |id: Option<&str>| external.is_none() || id == external.as_deref();
+    let records = records.iter().filter(|it| is_it(it.text("external_id")));
+    let all: Vec<Json> = records.map(actors::shown).collect();
+    let total = all.len();
+    Ok(part.page(part.take(all), total))
+}
+
+async fn show_actor(
+    State(server): State<Shared>,
+    client: Client,
+    Path(id): Path<String>,
+) -> Result<Answer, Problem> {
+    client.need(Scope::Read)?;
+    let record = server
+        .ask(async move |cx: &EngineContext| Records::Actors.get(&cx.engine, &id).await)
+        .await?;
+    Ok(Answer::ok(actors::shown(&record)))
+}
+
+async fn update_actor(
+    State(server): State<Shared>,
+    client: Client,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Answer, Problem> {
+    client.need(Scope::Run)?;
+    let body = read(&headers, body).await?;
+    let changed = server
+        .ask(async move |cx: &EngineContext| actors::update(&cx.engine, &id, body).await)
+        .await?;
+    Ok(Answer::ok(changed))
+}
+
+async fn delete_actor(
+    State(server): State<Shared>,
+    client: Client,
+    Path(id): Path<String>,
+) -> Result<Response, Problem> {
+    client.need(Scope::Run)?;
+    server
+        .ask(async move |cx: &EngineContext| Records::Actors.delete(&cx.engine, &id).await)
+        .await?;
+    Ok(deleted())
+}

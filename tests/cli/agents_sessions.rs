@@ -1,0 +1,217 @@
+//! Sessions of the agents API: messages, generations, actors, expiry.
+
+use std::thread;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::agents_api::{Agents, error};
+
+/// Creates a session, and returns the beginning of its addresses.
+#[track_caller]
+fn session(agents: &Agents, agent: &str, body: &Value) -> String {
+    let id = agents.made(&format!("/agents/{agent}/sessions"), body);
+    format!("/agents/{agent}/sessions/{id}")
+}
+
+fn texts(list: &Value) -> Vec<String> {
+    let messages = list["data"].as_array().expect("messages").iter();
+    let text = |it: &Value| {
+        format!(
+            "{} {}",
+            it["role"].as_str().unwrap_or(""),
+            it["content"].as_str().unwrap_or("")
+        )
+    };
+    messages.map(text).collect()
+}
+
+#[test]
+fn a_session_keeps_its_messages_over_a_restart() {
+    let agents = Agents::serve();
+    let agent = agents.agent("say one\nsay two", &[], json!({"max_context_messages": 3}));
+    let at = session(&agents, &agent, &json!({"name": "chat"}));
+    let added = agents.post(
+        &format!("{at}/messages"),
+        &json!({"message": 42, "idempotency_key": "k"}),
+    );
+    assert_eq!(
+        (added.status, &added.json()["content"]),
+        (201, &json!("42"))
+    );
+    let again = agents.post(
+        &format!("{at}/messages"),
+        &json!({"message": "other", "idempotency_key": "k"}),
+    );
+    assert_eq!(
+        (again.status, &again.json()["content"]),
+        (200, &json!("42"))
+    );
+    let first = agents.post(&format!("{at}/generate"), &json!({})).json();
+    assert_eq!(
+        (&first["status"], &first["message"]),
+        (
+            &json!("completed"),
+            &json!({"role": "assistant", "content": "one", "model": "fake-1"})
+        )
+    );
+    let agents = agents.restart();
+    agents.post(&format!("{at}/messages"), &json!({"message": "more"}));
+    let second = agents
+        .post(&format!("{at}/generate"), &json!({"model": "other-1"}))
+        .json();
+    assert_eq!(second["message"]["content"], "two");
+    let list = agents.get(&format!("{at}/messages")).json();
+    assert_eq!(
+        texts(&list),
+        ["user 42", "assistant one", "user more", "assistant two"]
+    );
+    assert_eq!(
+        (&list["total"], &list["data"][3]["position"]),
+        (&json!(4), &json!(3))
+    );
+    let turns = agents.turns();
+    assert_eq!(turns[1]["model"], "other-1");
+    // The window has the last three, and the script is the system prompt.
+    assert_eq!(turns[1]["messages"].as_array().map(Vec::len), Some(4));
+}
+
+#[test]
+fn a_session_has_one_generation_at_a_time() {
+    let agents = Agents::serve();
+    let ask = agents.client_tool("ask");
+    let agent = agents.agent("call ask\nsay done", &[&ask], json!({}));
+    let at = session(&agents, &agent, &json!({}));
+    let empty = agents.post(&format!("{at}/generate"), &json!({}));
+    assert_eq!(error(&empty), "400 VALIDATION_FAILED");
+    agents.post(&format!("{at}/messages"), &json!({"message": "x"}));
+    let statuses: Vec<u16> = thread::scope(|scope| {
+        let started: Vec<_> = (0..4)
+            .map(|_| scope.spawn(|| agents.post(&format!("{at}/generate"), &json!({})).status))
+            .collect();
+        started
+            .into_iter()
+            .map(|it| it.join().expect("an answer"))
+            .collect()
+    });
+    assert_eq!(
+        statuses.iter().filter(|it| **it == 200).count(),
+        1,
+        "{statuses:?}"
+    );
+    assert_eq!(
+        statuses.iter().filter(|it| **it == 409).count(),
+        3,
+        "{statuses:?}"
+    );
+    let busy = agents.post(&format!("{at}/generate"), &json!({}));
+    assert_eq!(error(&busy), "409 GENERATION_ALREADY_IN_PROGRESS");
+    let generation = busy.json()["error"]["meta"]["generation_id"].clone();
+    let outputs = json!({"generation_id": generation, "tool_outputs": [{"tool_call_id": "c0.0", "output": "y"}]});
+    let done = agents.post(&format!("{at}/tool-outputs"), &outputs).json();
+    assert_eq!(done["message"]["content"], "done");
+    assert_eq!(agents.turns().len(), 2);
+}
+
+#[test]
+fn a_message_generates_by_itself_and_its_tools_get_the_context() {
+    let agents = Agents::serve();
+    let tool = agents.http_tool("lookup");
+    let agent = agents.agent("call lookup\nsay found", &[&tool], json!({}));
+    let actor = agents.made("/actors", &json!({"name": "Ada", "external_id": "ext-7"}));
+    let context = json!({"tenant": "t1", "sessionid": "forged"});
+    let body = json!({"auto_generate": true, "actor_id": actor, "tool_context": context});
+    let at = session(&agents, &agent, &body);
+    let answered = agents.post(&format!("{at}/messages"), &json!({"message": "x"}));
+    assert_eq!(
+        (answered.status, &answered.json()["message"]["content"]),
+        (200, &json!("found"))
+    );
+    let head = agents.tool_requests()[0].head.clone();
+    for line in [
+        "x-soat-context-tenant: t1",
+        "x-soat-context-actorexternalid: ext-7",
+        "x-soat-context-sessionid: sess_",
+    ] {
+        assert!(head.contains(line), "{line}: {head}");
+    }
+    let left = agents.post(
+        &format!("{at}/messages?async=true"),
+        &json!({"message": "y"}),
+    );
+    assert_eq!(
+        (left.status, left.json()["generation_id"].is_string()),
+        (202, true)
+    );
+}
+
+#[test]
+fn an_actor_has_one_open_session_where_the_agent_says_so() {
+    let agents = Agents::serve();
+    let agent = agents.agent("say hi", &[], json!({"single_session_per_actor": true}));
+    let actor = agents.made("/actors", &json!({"name": "Ada"}));
+    let path = format!("/agents/{agent}/sessions");
+    let body = json!({"actor_id": actor});
+    let replies: Vec<_> = thread::scope(|scope| {
+        let started: Vec<_> = (0..5)
+            .map(|_| scope.spawn(|| agents.post(&path, &body)))
+            .collect();
+        started
+            .into_iter()
+            .map(|it| it.join().expect("an answer"))
+            .collect()
+    });
+    let open: Vec<_> = replies.iter().filter(|it| it.status == 201).collect();
+    assert_eq!(open.len(), 1, "{replies:?}");
+    let id = open[0].json()["id"].clone();
+    let refused = agents.post(&path, &body);
+    assert_eq!(error(&refused), "409 SINGLE_SESSION_CONFLICT");
+    assert_eq!(refused.json()["error"]["meta"]["session_id"], id);
+    assert_eq!(
+        agents.post(&path, &json!({})).status,
+        201,
+        "sessions without an actor are unaffected"
+    );
+    let own = format!("{path}/{}", id.as_str().expect("an id"));
+    let closed = agents.send("PATCH", &own, &json!({"status": "closed"}));
+    assert_eq!(closed.json()["status"], "closed");
+    assert_eq!(
+        error(&agents.post(&format!("{own}/messages"), &json!({"message": "x"}))),
+        "409 CONFLICT"
+    );
+    assert_eq!(agents.post(&path, &body).status, 201);
+    let list = agents.get(&format!("{path}?actor_id={actor}")).json();
+    assert_eq!(list["total"], 2);
+}
+
+#[test]
+fn a_session_without_messages_expires_and_frees_its_actor() {
+    let agents = Agents::serve();
+    let agent = agents.agent("say hi", &[], json!({"single_session_per_actor": true}));
+    let actor = agents.made("/actors", &json!({"name": "Ada"}));
+    let body = json!({"actor_id": actor, "inactivity_ttl_seconds": 1});
+    let at = session(&agents, &agent, &body);
+    // The session expires by the clock of the server.
+    let begun = std::time::Instant::now();
+    while agents.get(&at).json()["status"] == "open" {
+        assert!(begun.elapsed() < Duration::from_secs(60), "it expires");
+        thread::sleep(Duration::from_millis(100));
+    }
+    assert_eq!(
+        error(&agents.post(&format!("{at}/messages"), &json!({"message": "x"}))),
+        "410 SESSION_EXPIRED"
+    );
+    session(&agents, &agent, &json!({"actor_id": actor}));
+    for (path, body) in [
+        (
+            format!("/agents/{agent}/sessions"),
+            json!({"message_delay_seconds": 5}),
+        ),
+        (format!("{at}/messages"), json!({"document_id": "doc_x"})),
+    ] {
+        assert_eq!(error(&agents.post(&path, &body)), "501 NOT_IMPLEMENTED");
+    }
+    let other = agents.agent("say hi", &[], json!({}));
+    let foreign = at.replace(&agent, &other);
+    assert_eq!(error(&agents.get(&foreign)), "404 RESOURCE_NOT_FOUND");
+}
