@@ -444,8 +444,8 @@ impl Session {
         check(&body)?;
         self.refuse_over(engine)?;
         let rows = self.rows(engine).await?;
-        let before = rows.iter().filter(|row| row["generation_id"].is_string());
-        let (count, last) = (before.clone().count(), before.last());
+        let mut before = rows.iter().filter(|row| row["generation_id"].is_string());
+        let (count, last) = (before.clone().count(), before.next_back());
         if let Some(last) = last.and_then(|row| row["generation_id"].as_str())
             && let State::InProgress | State::RequiresAction =
                 generations::view(engine, last).await?.state
