@@ -58,7 +58,9 @@ impl Rows {
         };
         let mut all = Vec::new();
         loop {
-            let found = self.rows(engine.stores(), filter.clone(), all.len()).await?;
+            let found = self
+                .rows(engine.stores(), filter.clone(), all.len())
+                .await?;
             let is_last = found.len() < PAGE;
             all.extend(found);
             if is_last {

@@ -54,8 +54,8 @@ use flowstone_model::ports::{
     Completion, Counts, Entry, Feed, FeedDetail, FeedPage, FlowVersion, Import, Journal, Kv,
     NewRun, PlanChange, PortFuture, Probe, Program, ProjectFeedPage, Receipt, Removed, Resources,
     RunFilter, RunQuery, RunRow, RunStatus, RunSummary, Runs, ScheduleRow, Setback, SignalFilter,
-    SignalRow, StoreError, StoredInput, Stores, Sweep, Tables, Taken, Tokens, Upkeep, Usage,
-    Verified, WaitFilter, WaitRow, Waits, WaitsAnswer, wall_clock_ms,
+    SignalRow, StoreError, StoredInput, Stores, Sweep, Tables, Taken, Upkeep, Usage, Verified,
+    WaitFilter, WaitRow, Waits, WaitsAnswer, wall_clock_ms,
 };
 use flowstone_model::ports::{ResourcePage, ResourceQuery, ResourceRow};
 use flowstone_model::resource::SearchEntry;
@@ -63,7 +63,6 @@ use flowstone_model::rules;
 use flowstone_model::rules::rows::ReceiptRows as _;
 use flowstone_model::table::csv::{ExportCsv, ExportedCsv, StageCsv, StagedCsv};
 use flowstone_model::table::{TableOp, TableQuery};
-use flowstone_model::token::Token;
 use rusqlite::{Connection, InterruptHandle};
 
 use crate::failure::rolled_back;
@@ -711,35 +710,6 @@ impl Changesets for Sqlite {
 
     fn referenced(&self) -> PortFuture<'_, Referenced> {
         self.read_settled(changeset::referenced)
-    }
-}
-
-impl Tokens for Sqlite {
-    fn add_token(&self, row: Token, digest: [u8; 32]) -> PortFuture<'_, ()> {
-        self.writer.submit(move |db| token::add(db, &row, &digest))
-    }
-
-    fn token(&self, id: &str) -> PortFuture<'_, Option<(Token, Vec<u8>)>> {
-        self.read(|db| token::find(db, id))
-    }
-
-    fn revoked_tokens(&self, ids: Vec<String>) -> PortFuture<'_, Vec<String>> {
-        self.read(|db| token::revoked(db, ids))
-    }
-
-    fn tokens(&self) -> PortFuture<'_, Vec<Token>> {
-        self.read(token::list)
-    }
-
-    fn touch_tokens(&self, used: Vec<(String, i64)>) -> PortFuture<'_, ()> {
-        // The time of last use of a token is not worth a sync.
-        self.writer
-            .arrange(News::None, move |db| token::touch(db, &used))
-    }
-
-    fn revoke_token(&self, id: &str, now_ms: i64) -> PortFuture<'_, bool> {
-        let id = id.to_owned();
-        self.writer.submit(move |db| token::revoke(db, &id, now_ms))
     }
 }
 

@@ -1,10 +1,40 @@
 //! Access tokens as rows.
 
-use flowstone_model::ports::StoreError;
+use flowstone_model::ports::{PortFuture, StoreError, Tokens};
 use flowstone_model::token::{Scope, Token, TokenKind, TokenLimits};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
+use super::Sqlite;
 use super::failure::failed;
+use super::writer::News;
+
+impl Tokens for Sqlite {
+    fn add_token(&self, row: Token, digest: [u8; 32]) -> PortFuture<'_, ()> {
+        self.writer.submit(move |db| add(db, &row, &digest))
+    }
+
+    fn token(&self, id: &str) -> PortFuture<'_, Option<(Token, Vec<u8>)>> {
+        self.read(|db| find(db, id))
+    }
+
+    fn revoked_tokens(&self, ids: Vec<String>) -> PortFuture<'_, Vec<String>> {
+        self.read(|db| revoked(db, ids))
+    }
+
+    fn tokens(&self) -> PortFuture<'_, Vec<Token>> {
+        self.read(list)
+    }
+
+    fn touch_tokens(&self, used: Vec<(String, i64)>) -> PortFuture<'_, ()> {
+        // The time of last use of a token is not worth a sync.
+        self.writer.arrange(News::None, move |db| touch(db, &used))
+    }
+
+    fn revoke_token(&self, id: &str, now_ms: i64) -> PortFuture<'_, bool> {
+        let id = id.to_owned();
+        self.writer.submit(move |db| revoke(db, &id, now_ms))
+    }
+}
 
 /// The tables of this part.
 pub(super) const SCHEMA: &str = "
