@@ -215,3 +215,24 @@ fn a_session_without_messages_expires_and_frees_its_actor() {
     let foreign = at.replace(&agent, &other);
     assert_eq!(error(&agents.get(&foreign)), "404 RESOURCE_NOT_FOUND");
 }
+
+#[test]
+fn tags_are_replaced_and_merged() {
+    let agents = Agents::serve();
+    let agent = agents.agent("say hi", &[], json!({}));
+    let actor = agents.made("/actors", &json!({"name": "Ada", "tags": {"a": "1"}}));
+    let at = session(&agents, &agent, &json!({}));
+    for path in [format!("/actors/{actor}/tags"), format!("{at}/tags")] {
+        assert_eq!(
+            agents.send("PUT", &path, &json!({"b": "2"})).json(),
+            json!({"b": "2"})
+        );
+        let merged = agents.send("PATCH", &path, &json!({"c": "3"})).json();
+        assert_eq!(merged, json!({"b": "2", "c": "3"}));
+        assert_eq!(agents.get(&path).json(), merged);
+        assert_eq!(
+            error(&agents.send("PATCH", &path, &json!({"c": 3}))),
+            "400 VALIDATION_FAILED"
+        );
+    }
+}

@@ -189,7 +189,43 @@ impl Records {
     }
 }
 
+/// A change of the tags of a record.
+#[derive(Debug, Clone)]
+pub enum Tags {
+    Replace(Json),
+    Merge(Json),
+}
+
 impl Record {
+    /// Returns the tags of the record, after a change if there is one.
+    ///
+    /// # Errors
+    /// When the tags are not texts.
+    pub async fn tags(&self, engine: &Engine, change: Option<Tags>) -> Result<Json, ApiError> {
+        let own = self.get("tags").and_then(Json::as_object);
+        let own = own.cloned().unwrap_or_default();
+        let (mut tags, given) = match change {
+            None => return Ok(Json::Object(own)),
+            Some(Tags::Replace(given)) => (Map::new(), given),
+            Some(Tags::Merge(given)) => (own, given),
+        };
+        let Json::Object(given) = given else {
+            return Err(ApiError::invalid("the body must be an object of tags"));
+        };
+        if let Some((name, _)) = given.iter().find(|(_, value)| !value.is_string()) {
+            return Err(ApiError::invalid(format!(
+                "the tag `{name}` must be a string"
+            )));
+        }
+        tags.extend(given);
+        let mut record = self.clone();
+        record
+            .members
+            .insert("tags".to_owned(), Json::Object(tags.clone()));
+        self.kind.update(engine, record).await?;
+        Ok(Json::Object(tags))
+    }
+
     pub fn id(&self) -> &str {
         self.text("id").unwrap_or_default()
     }

@@ -15,7 +15,7 @@ use super::agent::Agent;
 use super::body::{Body, Kind, Member};
 use super::error::{ApiError, Status};
 use super::generations::{self, State, View, Who};
-use super::records::{Record, Records};
+use super::records::{Record, Records, Tags};
 use super::{codes, context, ids};
 use crate::rows::Rows;
 
@@ -330,6 +330,14 @@ impl Session {
         Ok(self.to_json(engine))
     }
 
+    /// Returns the tags of the session, after a change if there is one.
+    ///
+    /// # Errors
+    /// When the tags are not texts.
+    pub async fn tags(&self, engine: &Engine, change: Option<Tags>) -> Result<Json, ApiError> {
+        self.record.tags(engine, change).await
+    }
+
     /// Deletes the session. Its generations remain.
     ///
     /// # Errors
@@ -444,8 +452,8 @@ impl Session {
         check(&body)?;
         self.refuse_over(engine)?;
         let rows = self.rows(engine).await?;
-        let before = rows.iter().filter(|row| row["generation_id"].is_string());
-        let (count, last) = (before.clone().count(), before.last());
+        let mut before = rows.iter().filter(|row| row["generation_id"].is_string());
+        let (count, last) = (before.clone().count(), before.next_back());
         if let Some(last) = last.and_then(|row| row["generation_id"].as_str())
             && let State::InProgress | State::RequiresAction =
                 generations::view(engine, last).await?.state
