@@ -170,6 +170,10 @@ pub async fn start_once(
         );
         return Err(ApiError::invalid(message));
     }
+    if body.flag("stream") == Some(true) && agent.record.get("output_schema").is_some() {
+        let message = "`stream` cannot be used with an agent that has an `output_schema`";
+        return Err(ApiError::invalid(message));
+    }
     let mut overrides = overrides(agent, who, &body)?;
     overrides.extend(more);
     let depth = body.int("max_call_depth").unwrap_or(MAX_DEPTH);
@@ -442,11 +446,16 @@ impl View {
             Some("depth_limit") => "depth-limit",
             Some(_) => "tool-calls",
         };
-        json!({
+        let mut output = json!({
             "model": self.of_result("model"),
             "content": self.text(),
             "finish_reason": reason,
-        })
+        });
+        let content = self.of_result("content");
+        if !content.is_string() && !content.is_null() {
+            output["object"] = content;
+        }
+        output
     }
 
     fn error(&self) -> Json {
