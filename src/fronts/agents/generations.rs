@@ -23,7 +23,7 @@ use super::codes;
 use super::compile::{self, Origin, origin};
 use super::context;
 use super::error::{ApiError, Status as Refused};
-use super::messages::Messages;
+use super::messages::{self, Messages};
 use super::{ids, providers};
 
 /// The depth of nested generations, unless a request says otherwise.
@@ -158,9 +158,10 @@ pub async fn start_once(
     (body, more): (Json, Map<String, Json>),
     receipts: Vec<NewReceipt>,
 ) -> Result<Submitted, ApiError> {
-    let body = Body::read(body, GENERATE)?;
+    let mut body = Body::read(body, GENERATE)?;
     body.refuse("knowledge_config")?;
     let project = agent.record.project();
+    messages::resolve(engine, project, &mut body).await?;
     if let Some(given) = body.text("project_id")
         && ids::key_of(given) != ids::key_of(project)
     {

@@ -5,7 +5,9 @@ use axum::extract::State;
 use axum::routing::get;
 use flowstone_engine::token::Scope;
 use flowstone_fronts::agents::body::{Kind, Member};
-use flowstone_fronts::agents::{actors, agent, generations, projects, providers, sessions, tools};
+use flowstone_fronts::agents::{
+    actors, agent, documents, generations, projects, providers, sessions, tools,
+};
 use serde_json::{Map, Value as Json, json};
 
 use super::client::Client;
@@ -258,6 +260,62 @@ const ROWS: &[Row] = &[
         "updateAiProvider",
         "Changes members of an AI provider.",
         Some(providers::UPDATE),
+    ),
+    (
+        "get",
+        "/documents",
+        "listDocuments",
+        "Lists documents.",
+        None,
+    ),
+    (
+        "post",
+        "/documents",
+        "createDocument",
+        "Creates a document.",
+        Some(documents::CREATE),
+    ),
+    (
+        "delete",
+        "/documents/{document_id}",
+        "deleteDocument",
+        "Deletes a document.",
+        None,
+    ),
+    (
+        "get",
+        "/documents/{document_id}",
+        "getDocument",
+        "Shows a document.",
+        None,
+    ),
+    (
+        "patch",
+        "/documents/{document_id}",
+        "updateDocument",
+        "Changes members of a document.",
+        Some(documents::UPDATE),
+    ),
+    (
+        "get",
+        "/documents/{document_id}/tags",
+        "getDocumentTags",
+        "Shows the tags of a document.",
+        None,
+    ),
+    (
+        "patch",
+        "/documents/{document_id}/tags",
+        "mergeDocumentTags",
+        "Adds or changes tags of a document: the body is a map.",
+        None,
+    ),
+    (
+        "put",
+        "/documents/{document_id}/tags",
+        "replaceDocumentTags",
+        "Replaces the tags of a document: the body is a map.",
+        None,
     ),
     ("get", "/projects", "listProjects", "Lists projects.", None),
     (

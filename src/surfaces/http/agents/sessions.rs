@@ -245,7 +245,7 @@ async fn submit(
 }
 
 /// Returns the change of tags that a request asks for.
-async fn change_of(
+pub(super) async fn change_of(
     (client, method): (&Client, &Method),
     (headers, body): (HeaderMap, Body),
 ) -> Result<Option<Tags>, Problem> {
