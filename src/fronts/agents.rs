@@ -9,6 +9,7 @@ pub mod body;
 pub mod compile;
 pub mod context;
 pub mod control;
+pub mod documents;
 pub mod error;
 pub mod generations;
 pub mod ids;

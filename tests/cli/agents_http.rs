@@ -504,3 +504,34 @@ fn the_document_lists_the_tools_that_a_turn_offers() {
     agents.generate(&agent, &json!({"prompt": "x"}));
     assert_eq!(offered(&agents.turns()[0]), ["ask"]);
 }
+
+#[test]
+fn an_answer_with_a_schema_is_an_object() {
+    let agents = Agents::serve();
+    let schema =
+        json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
+    let agent = agents.agent("say {\"n\": 7}", &[], json!({"output_schema": schema}));
+    let done = agents.generate(&agent, &json!({"prompt": "x"}));
+    assert_eq!(
+        (&done["status"], &done["output"]["object"]),
+        (&json!("completed"), &json!({"n": 7})),
+        "{done}"
+    );
+    let path = format!("/agents/{agent}/generate");
+    let streamed = agents.post(&path, &json!({"prompt": "x", "stream": true}));
+    assert_eq!(error(&streamed), "400 VALIDATION_FAILED");
+    let wrong = agents.agent(
+        "say {\"n\": \"seven\"}",
+        &[],
+        json!({"output_schema": schema}),
+    );
+    assert_eq!(
+        agents.generate(&wrong, &json!({"prompt": "x"}))["status"],
+        "failed"
+    );
+    let refused = json!({"ai_provider_id": agents.provider, "output_schema": {"type": 7}});
+    assert_eq!(
+        error(&agents.post("/agents", &refused)),
+        "400 VALIDATION_FAILED"
+    );
+}

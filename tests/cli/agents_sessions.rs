@@ -202,16 +202,68 @@ fn a_session_without_messages_expires_and_frees_its_actor() {
         "410 SESSION_EXPIRED"
     );
     session(&agents, &agent, &json!({"actor_id": actor}));
-    for (path, body) in [
-        (
-            format!("/agents/{agent}/sessions"),
-            json!({"message_delay_seconds": 5}),
-        ),
-        (format!("{at}/messages"), json!({"document_id": "doc_x"})),
-    ] {
-        assert_eq!(error(&agents.post(&path, &body)), "501 NOT_IMPLEMENTED");
-    }
+    let delayed = agents.post(
+        &format!("/agents/{agent}/sessions"),
+        &json!({"message_delay_seconds": 5}),
+    );
+    assert_eq!(error(&delayed), "501 NOT_IMPLEMENTED");
     let other = agents.agent("say hi", &[], json!({}));
     let foreign = at.replace(&agent, &other);
     assert_eq!(error(&agents.get(&foreign)), "404 RESOURCE_NOT_FOUND");
+}
+
+#[test]
+fn tags_are_replaced_and_merged() {
+    let agents = Agents::serve();
+    let agent = agents.agent("say hi", &[], json!({}));
+    let actor = agents.made("/actors", &json!({"name": "Ada", "tags": {"a": "1"}}));
+    let at = session(&agents, &agent, &json!({}));
+    for path in [format!("/actors/{actor}/tags"), format!("{at}/tags")] {
+        assert_eq!(
+            agents.send("PUT", &path, &json!({"b": "2"})).json(),
+            json!({"b": "2"})
+        );
+        let merged = agents.send("PATCH", &path, &json!({"c": "3"})).json();
+        assert_eq!(merged, json!({"b": "2", "c": "3"}));
+        assert_eq!(agents.get(&path).json(), merged);
+        assert_eq!(
+            error(&agents.send("PATCH", &path, &json!({"c": 3}))),
+            "400 VALIDATION_FAILED"
+        );
+    }
+}
+
+#[test]
+fn documents_are_messages() {
+    let agents = Agents::serve();
+    let agent = agents.agent("say read", &[], json!({}));
+    let document = agents.made(
+        "/documents",
+        &json!({"content": "the text", "path": "/a.txt"}),
+    );
+    let content = json!({"type": "document", "document_id": document});
+    let body = json!({"messages": [{"role": "user", "content": content}]});
+    assert_eq!(agents.generate(&agent, &body)["text"], "read");
+    assert_eq!(agents.turns()[0]["messages"][1]["content"], "the text");
+    let at = session(&agents, &agent, &json!({}));
+    let added = agents
+        .post(&format!("{at}/messages"), &json!({"document_id": document}))
+        .json();
+    assert_eq!(
+        (&added["content"], &added["document_id"]),
+        (&json!("the text"), &json!(document))
+    );
+    let path = format!("/documents/{document}");
+    assert_eq!(
+        agents.send("PATCH", &path, &json!({"title": "A"})).json()["title"],
+        "A"
+    );
+    assert_eq!(agents.get("/documents").json()[0]["path"], "/a.txt");
+    assert_eq!(agents.send("DELETE", &path, &Value::Null).status, 204);
+    let gone = agents.post(&format!("/agents/{agent}/generate"), &body);
+    assert_eq!(error(&gone), "404 RESOURCE_NOT_FOUND");
+    let output =
+        json!({"messages": [{"role": "user", "content": {"type": "tool_output", "tool_id": "t"}}]});
+    let refused = agents.post(&format!("/agents/{agent}/generate"), &output);
+    assert_eq!(error(&refused), "501 NOT_IMPLEMENTED");
 }

@@ -49,7 +49,7 @@ fn a_run_with_few_file_handles_waits_for_them_and_loses_nothing() {
 fn lack_of_resources_is_not_reported_as_a_bug() {
     let (scratch, _server) = scratch();
     scratch.run(&["runs", "list"]).ok();
-    for (limit, code) in [("ulimit -n 12", "E0644"), ("ulimit -v 90000", "E0645")] {
+    for (limit, code) in [("ulimit -n 12", "E0644"), ("ulimit -v 98000", "E0645")] {
         let ran = limited(&scratch, limit, "run wide.edn");
         assert_eq!(ran.code, Some(1), "{ran:?}");
         assert!(ran.err.contains(code), "{limit}: {}", ran.err);

@@ -2,6 +2,7 @@
 
 mod agent;
 mod agent_calls;
+mod agent_control;
 mod agent_extras;
 mod agent_images;
 mod agent_loop;

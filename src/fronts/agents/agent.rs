@@ -15,7 +15,7 @@ pub const MAX_STEPS: i64 = 20;
 const STEPS_MAX: i64 = 100;
 
 /// Members of agents that are not built.
-const NOT_BUILT: &[&str] = &["boundary_policy", "knowledge_config", "output_schema"];
+const NOT_BUILT: &[&str] = &["boundary_policy", "knowledge_config"];
 
 /// The body of a new agent, and of changes of one.
 pub const MEMBERS: &[Member] = &[
@@ -44,7 +44,11 @@ pub const MEMBERS: &[Member] = &[
         "The model; that of the provider if it is left out.",
     ),
     Member::optional("name", Kind::Text, "The name."),
-    Member::optional("output_schema", Kind::Object, "Not built."),
+    Member::optional(
+        "output_schema",
+        Kind::Object,
+        "JSON Schema of the answer, which is then `output.object`.",
+    ),
     Member::optional(
         "project_id",
         Kind::Text,
@@ -87,6 +91,7 @@ const SHOWN: &[&str] = &[
     "max_steps",
     "model",
     "name",
+    "output_schema",
     "single_session_per_actor",
     "step_rules",
     "stop_conditions",
@@ -151,6 +156,12 @@ impl Agent {
             names.push(name);
         }
         self.known().options(&Body(self.record.members.clone()))?;
+        if let Some(schema) = self.record.get("output_schema") {
+            let is_schema = jsonschema::validator_for(schema);
+            is_schema.map_err(|error| {
+                ApiError::invalid(format!("`output_schema` is not a JSON Schema: {error}"))
+            })?;
+        }
         Ok(())
     }
 }

@@ -109,6 +109,9 @@ fn options(agent: &Agent, place: &Place) -> Result<Map<String, Json>, ApiError> 
     if let Some(temperature) = record.get("temperature") {
         put("temperature", temperature.clone());
     }
+    if let Some(schema) = record.get("output_schema") {
+        put("json-schema", schema.clone());
+    }
     let steps = record.get("max_steps").and_then(Json::as_i64);
     put("max-iterations", json!(steps.unwrap_or(MAX_STEPS)));
     put("max-tool-calls", json!(1_000));

@@ -23,7 +23,7 @@ use super::codes;
 use super::compile::{self, Origin, origin};
 use super::context;
 use super::error::{ApiError, Status as Refused};
-use super::messages::Messages;
+use super::messages::{self, Messages};
 use super::{ids, providers};
 
 /// The depth of nested generations, unless a request says otherwise.
@@ -158,9 +158,10 @@ pub async fn start_once(
     (body, more): (Json, Map<String, Json>),
     receipts: Vec<NewReceipt>,
 ) -> Result<Submitted, ApiError> {
-    let body = Body::read(body, GENERATE)?;
+    let mut body = Body::read(body, GENERATE)?;
     body.refuse("knowledge_config")?;
     let project = agent.record.project();
+    messages::resolve(engine, project, &mut body).await?;
     if let Some(given) = body.text("project_id")
         && ids::key_of(given) != ids::key_of(project)
     {
@@ -168,6 +169,10 @@ pub async fn start_once(
             "the agent `{}` is not in the project `{given}`",
             agent.record.id()
         );
+        return Err(ApiError::invalid(message));
+    }
+    if body.flag("stream") == Some(true) && agent.record.get("output_schema").is_some() {
+        let message = "`stream` cannot be used with an agent that has an `output_schema`";
         return Err(ApiError::invalid(message));
     }
     let mut overrides = overrides(agent, who, &body)?;
@@ -442,11 +447,16 @@ impl View {
             Some("depth_limit") => "depth-limit",
             Some(_) => "tool-calls",
         };
-        json!({
+        let mut output = json!({
             "model": self.of_result("model"),
             "content": self.text(),
             "finish_reason": reason,
-        })
+        });
+        let content = self.of_result("content");
+        if !content.is_string() && !content.is_null() {
+            output["object"] = content;
+        }
+        output
     }
 
     fn error(&self) -> Json {

@@ -1,8 +1,10 @@
 //! Messages of requests, as the `:agent` step takes them.
 
+use flowstone_engine::Engine;
 use serde_json::{Map, Value as Json, json};
 
 use super::body::{Body, Kind, Member};
+use super::documents;
 use super::error::ApiError;
 
 const MESSAGE: &[Member] = &[
@@ -17,6 +19,34 @@ const MESSAGE: &[Member] = &[
         "Who says it.",
     ),
 ];
+
+const DOCUMENT: &[Member] = &[
+    Member::required("document_id", Kind::Text, "The document."),
+    Member::required(
+        "type",
+        Kind::OneOf(&["document"]),
+        "The kind of the content.",
+    ),
+];
+
+/// Replaces contents that are documents by their texts.
+///
+/// # Errors
+/// When the project of the agent has no such document.
+pub async fn resolve(engine: &Engine, project: &str, body: &mut Body) -> Result<(), ApiError> {
+    let messages = body.0.get_mut("messages").and_then(Json::as_array_mut);
+    for message in messages.into_iter().flatten() {
+        let Some(content) = message.get_mut("content") else {
+            continue;
+        };
+        if content.get("type") == Some(&json!("document")) {
+            let document = Body::read(content.clone(), DOCUMENT)?;
+            let id = document.text("document_id").unwrap_or_default();
+            *content = json!(documents::text(engine, project, id).await?);
+        }
+    }
+    Ok(())
+}
 
 /// The messages of a generation.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -76,7 +106,7 @@ impl Messages {
 fn not_built(idx: usize, content: &Json) -> ApiError {
     let members: &Map<String, Json> = &content.as_object().cloned().unwrap_or_default();
     match members.get("type").and_then(Json::as_str) {
-        Some(kind @ ("document" | "tool_output")) => ApiError::not_built(format!(
+        Some(kind @ "tool_output") => ApiError::not_built(format!(
             "`messages[{idx}].content` of type `{kind}` is not built"
         )),
         Some(_) | None => ApiError::invalid(format!(

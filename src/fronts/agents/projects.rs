@@ -49,7 +49,12 @@ pub async fn of(engine: &Engine, id: Option<&str>) -> Result<String, ApiError> {
 /// When no record has that id, or it is in use.
 pub async fn delete(engine: &Engine, id: &str) -> Result<(), ApiError> {
     let project = Records::Projects.get(engine, id).await?;
-    for kind in [Records::Agents, Records::Providers, Records::Tools] {
+    for kind in [
+        Records::Agents,
+        Records::Documents,
+        Records::Providers,
+        Records::Tools,
+    ] {
         let inside = kind.list_in(engine, Some(project.id())).await?;
         if let Some(first) = inside.first() {
             return Err(ApiError::conflict(format!(

@@ -13,6 +13,7 @@ use crate::rows::Rows;
 pub enum Records {
     Actors,
     Agents,
+    Documents,
     Projects,
     Providers,
     Secrets,
@@ -34,6 +35,7 @@ impl Records {
             Records::Agents => "flowstone_api_agents",
             Records::Sessions => "flowstone_api_sessions",
             Records::Actors => "flowstone_api_actors",
+            Records::Documents => "flowstone_api_documents",
             Records::Projects => "flowstone_api_projects",
             Records::Providers => "flowstone_api_providers",
             Records::Secrets => "flowstone_api_secrets",
@@ -47,6 +49,7 @@ impl Records {
             Records::Agents => "agt_",
             Records::Sessions => "sess_",
             Records::Actors => "act_",
+            Records::Documents => "doc_",
             Records::Projects => "proj_",
             Records::Providers => "aip_",
             Records::Secrets => "sec_",
@@ -60,6 +63,7 @@ impl Records {
             Records::Agents => "agent",
             Records::Sessions => "session",
             Records::Actors => "actor",
+            Records::Documents => "document",
             Records::Projects => "project",
             Records::Providers => "AI provider",
             Records::Secrets => "secret",
@@ -189,7 +193,43 @@ impl Records {
     }
 }
 
+/// A change of the tags of a record.
+#[derive(Debug, Clone)]
+pub enum Tags {
+    Replace(Json),
+    Merge(Json),
+}
+
 impl Record {
+    /// Returns the tags of the record, after a change if there is one.
+    ///
+    /// # Errors
+    /// When the tags are not texts.
+    pub async fn tags(&self, engine: &Engine, change: Option<Tags>) -> Result<Json, ApiError> {
+        let own = self.get("tags").and_then(Json::as_object);
+        let own = own.cloned().unwrap_or_default();
+        let (mut tags, given) = match change {
+            None => return Ok(Json::Object(own)),
+            Some(Tags::Replace(given)) => (Map::new(), given),
+            Some(Tags::Merge(given)) => (own, given),
+        };
+        let Json::Object(given) = given else {
+            return Err(ApiError::invalid("the body must be an object of tags"));
+        };
+        if let Some((name, _)) = given.iter().find(|(_, value)| !value.is_string()) {
+            return Err(ApiError::invalid(format!(
+                "the tag `{name}` must be a string"
+            )));
+        }
+        tags.extend(given);
+        let mut record = self.clone();
+        record
+            .members
+            .insert("tags".to_owned(), Json::Object(tags.clone()));
+        self.kind.update(engine, record).await?;
+        Ok(Json::Object(tags))
+    }
+
     pub fn id(&self) -> &str {
         self.text("id").unwrap_or_default()
     }

@@ -15,8 +15,8 @@ use super::agent::Agent;
 use super::body::{Body, Kind, Member};
 use super::error::{ApiError, Status};
 use super::generations::{self, State, View, Who};
-use super::records::{Record, Records};
-use super::{codes, context, ids};
+use super::records::{Record, Records, Tags};
+use super::{codes, context, documents, ids};
 use crate::rows::Rows;
 
 /// The messages, by session and time.
@@ -79,7 +79,11 @@ pub const UPDATE: &[Member] = &[
 
 /// The body of a message.
 pub const MESSAGE: &[Member] = &[
-    Member::optional("document_id", Kind::Text, "Not built."),
+    Member::optional(
+        "document_id",
+        Kind::Text,
+        "The document whose text is the message.",
+    ),
     Member::optional(
         "idempotency_key",
         Kind::Text,
@@ -330,6 +334,14 @@ impl Session {
         Ok(self.to_json(engine))
     }
 
+    /// Returns the tags of the session, after a change if there is one.
+    ///
+    /// # Errors
+    /// When the tags are not texts.
+    pub async fn tags(&self, engine: &Engine, change: Option<Tags>) -> Result<Json, ApiError> {
+        self.record.tags(engine, change).await
+    }
+
     /// Deletes the session. Its generations remain.
     ///
     /// # Errors
@@ -373,13 +385,22 @@ impl Session {
     /// When the body is not valid, or the session takes no messages.
     pub async fn add(&mut self, engine: &Engine, body: &Json) -> Result<(Json, bool), ApiError> {
         let body = Body::read(body.clone(), MESSAGE)?;
-        body.refuse("document_id")?;
         check(&body)?;
-        let text = body.text("message").filter(|text| !text.is_empty());
-        let text = text.ok_or_else(|| ApiError::invalid("`message` is missing"))?;
         self.refuse_over(engine)?;
+        let given = body.text("message").filter(|text| !text.is_empty());
+        let text = match (given, body.text("document_id")) {
+            (Some(text), None) => text.to_owned(),
+            (None, Some(id)) => documents::text(engine, self.record.project(), id).await?,
+            (Some(_), Some(_)) => {
+                let message = "`message` and `document_id` cannot both be given";
+                return Err(ApiError::invalid(message));
+            }
+            (None, None) => {
+                return Err(ApiError::invalid("`message` or `document_id` is missing"));
+            }
+        };
         let key = format!("{}.{}", self.record.key(), ids::key(engine));
-        let row = json!({"key": key, "role": "user", "content": text, "document_id": Json::Null,
+        let row = json!({"key": key, "role": "user", "content": text, "document_id": body.get("document_id"),
                          "created_at": instant(engine.now_ms())});
         if let Some(given) = body.text("idempotency_key") {
             let known = format!("{}.{given}", self.record.key());

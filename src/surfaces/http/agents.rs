@@ -4,6 +4,7 @@
 //! address below these nouns, also for what the layers around the routes refuse.
 
 mod client;
+mod documents;
 mod generations;
 mod nouns;
 mod openapi;
@@ -51,7 +52,8 @@ const NAME: &str = "agentsError";
 const META: &str = "agentsMeta";
 
 pub(super) fn routes() -> Router<Shared> {
-    generations::routes()
+    documents::routes()
+        .merge(generations::routes())
         .merge(nouns::routes())
         .merge(openapi::routes())
         .merge(sessions::routes())

@@ -58,13 +58,14 @@ pub(super) fn routes() -> Router<Shared> {
 }
 
 /// What adds a record of a body.
-type Create = for<'a> fn(&'a Engine, Json) -> LocalFuture<'a, Result<Json, ApiError>>;
+pub(super) type Create = for<'a> fn(&'a Engine, Json) -> LocalFuture<'a, Result<Json, ApiError>>;
 /// What changes a record by a body.
-type Update = for<'a> fn(&'a Engine, &'a str, Json) -> LocalFuture<'a, Result<Json, ApiError>>;
+pub(super) type Update =
+    for<'a> fn(&'a Engine, &'a str, Json) -> LocalFuture<'a, Result<Json, ApiError>>;
 /// What deletes a record.
-type Delete = for<'a> fn(&'a Engine, &'a str) -> LocalFuture<'a, Result<(), ApiError>>;
+pub(super) type Delete = for<'a> fn(&'a Engine, &'a str) -> LocalFuture<'a, Result<(), ApiError>>;
 
-async fn create(
+pub(super) async fn create(
     (server, client): (Shared, Client),
     (headers, body): (HeaderMap, Body),
     create: Create,
@@ -77,7 +78,7 @@ async fn create(
     Ok(Answer::with(StatusCode::CREATED, made))
 }
 
-async fn update(
+pub(super) async fn update(
     (server, client): (Shared, Client),
     id: String,
     (headers, body): (HeaderMap, Body),
@@ -91,7 +92,7 @@ async fn update(
     Ok(Answer::ok(changed))
 }
 
-async fn show(
+pub(super) async fn show(
     (server, client): (Shared, Client),
     id: String,
     kind: Records,
@@ -104,7 +105,7 @@ async fn show(
     Ok(Answer::ok(shown(&record)))
 }
 
-async fn delete(
+pub(super) async fn delete(
     (server, client): (Shared, Client),
     id: String,
     delete: Delete,
@@ -117,7 +118,7 @@ async fn delete(
 }
 
 /// Returns the records of a list, and the part of it that is wanted.
-async fn list(
+pub(super) async fn list(
     (server, client): (Shared, Client),
     query: Option<&str>,
     kind: Records,

@@ -5,7 +5,9 @@ use axum::extract::State;
 use axum::routing::get;
 use flowstone_engine::token::Scope;
 use flowstone_fronts::agents::body::{Kind, Member};
-use flowstone_fronts::agents::{actors, agent, generations, projects, providers, sessions, tools};
+use flowstone_fronts::agents::{
+    actors, agent, documents, generations, projects, providers, sessions, tools,
+};
 use serde_json::{Map, Value as Json, json};
 
 use super::client::Client;
@@ -61,6 +63,27 @@ const ROWS: &[Row] = &[
         "updateActor",
         "Changes members of an actor.",
         Some(actors::UPDATE),
+    ),
+    (
+        "get",
+        "/actors/{actor_id}/tags",
+        "getActorTags",
+        "Shows the tags of an actor.",
+        None,
+    ),
+    (
+        "patch",
+        "/actors/{actor_id}/tags",
+        "mergeActorTags",
+        "Adds or changes tags of an actor: the body is a map.",
+        None,
+    ),
+    (
+        "put",
+        "/actors/{actor_id}/tags",
+        "replaceActorTags",
+        "Replaces the tags of an actor: the body is a map.",
+        None,
     ),
     ("get", "/agents", "listAgents", "Lists agents.", None),
     (
@@ -176,6 +199,27 @@ const ROWS: &[Row] = &[
         Some(sessions::MESSAGE),
     ),
     (
+        "get",
+        "/agents/{agent_id}/sessions/{session_id}/tags",
+        "getSessionTags",
+        "Shows the tags of a session.",
+        None,
+    ),
+    (
+        "patch",
+        "/agents/{agent_id}/sessions/{session_id}/tags",
+        "mergeSessionTags",
+        "Adds or changes tags of a session: the body is a map.",
+        None,
+    ),
+    (
+        "put",
+        "/agents/{agent_id}/sessions/{session_id}/tags",
+        "replaceSessionTags",
+        "Replaces the tags of a session: the body is a map.",
+        None,
+    ),
+    (
         "post",
         "/agents/{agent_id}/sessions/{session_id}/tool-outputs",
         "submitSessionToolOutputs",
@@ -216,6 +260,62 @@ const ROWS: &[Row] = &[
         "updateAiProvider",
         "Changes members of an AI provider.",
         Some(providers::UPDATE),
+    ),
+    (
+        "get",
+        "/documents",
+        "listDocuments",
+        "Lists documents.",
+        None,
+    ),
+    (
+        "post",
+        "/documents",
+        "createDocument",
+        "Creates a document.",
+        Some(documents::CREATE),
+    ),
+    (
+        "delete",
+        "/documents/{document_id}",
+        "deleteDocument",
+        "Deletes a document.",
+        None,
+    ),
+    (
+        "get",
+        "/documents/{document_id}",
+        "getDocument",
+        "Shows a document.",
+        None,
+    ),
+    (
+        "patch",
+        "/documents/{document_id}",
+        "updateDocument",
+        "Changes members of a document.",
+        Some(documents::UPDATE),
+    ),
+    (
+        "get",
+        "/documents/{document_id}/tags",
+        "getDocumentTags",
+        "Shows the tags of a document.",
+        None,
+    ),
+    (
+        "patch",
+        "/documents/{document_id}/tags",
+        "mergeDocumentTags",
+        "Adds or changes tags of a document: the body is a map.",
+        None,
+    ),
+    (
+        "put",
+        "/documents/{document_id}/tags",
+        "replaceDocumentTags",
+        "Replaces the tags of a document: the body is a map.",
+        None,
     ),
     ("get", "/projects", "listProjects", "Lists projects.", None),
     (

@@ -3,7 +3,7 @@
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Path, RawQuery, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::Response;
 use axum::routing::{get, post};
 use flowstone_engine::ids::RunId;
@@ -11,7 +11,7 @@ use flowstone_engine::ports::News;
 use flowstone_engine::token::Scope;
 use flowstone_fronts::agents::actors;
 use flowstone_fronts::agents::error::ApiError;
-use flowstone_fronts::agents::records::Records;
+use flowstone_fronts::agents::records::{Records, Tags};
 use flowstone_fronts::agents::sessions::{self, Session};
 use flowstone_fronts::agents::{generations, ids};
 use serde_json::{Value as Json, json};
@@ -34,6 +34,14 @@ pub(super) fn routes() -> Router<Shared> {
         .route(
             "/api/v1/actors/{id}",
             get(show_actor).patch(update_actor).delete(delete_actor),
+        )
+        .route(
+            "/api/v1/actors/{id}/tags",
+            get(actor_tags).put(actor_tags).patch(actor_tags),
+        )
+        .route(
+            &format!("{one}/tags"),
+            get(session_tags).put(session_tags).patch(session_tags),
         )
         .route(SESSIONS, get(list).post(create))
         .route(&one, get(show).patch(update).delete(delete))
@@ -234,6 +242,59 @@ async fn submit(
         })
         .await?;
     answered(&server, started, false).await
+}
+
+/// Returns the change of tags that a request asks for.
+pub(super) async fn change_of(
+    (client, method): (&Client, &Method),
+    (headers, body): (HeaderMap, Body),
+) -> Result<Option<Tags>, Problem> {
+    if method == Method::GET || method == Method::HEAD {
+        client.need(Scope::Read)?;
+        return Ok(None);
+    }
+    client.need(Scope::Run)?;
+    let body = read(&headers, body).await?;
+    Ok(Some(match *method == Method::PUT {
+        true => Tags::Replace(body),
+        false => Tags::Merge(body),
+    }))
+}
+
+async fn session_tags(
+    State(server): State<Shared>,
+    client: Client,
+    Path((agent, id)): Place,
+    method: Method,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Answer, Problem> {
+    let change = change_of((&client, &method), (headers, body)).await?;
+    let tags = server
+        .ask(async move |cx: &EngineContext| {
+            let session = Session::find(&cx.engine, &agent, &id).await?;
+            session.tags(&cx.engine, change).await
+        })
+        .await?;
+    Ok(Answer::ok(tags))
+}
+
+async fn actor_tags(
+    State(server): State<Shared>,
+    client: Client,
+    Path(id): Path<String>,
+    method: Method,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Answer, Problem> {
+    let change = change_of((&client, &method), (headers, body)).await?;
+    let tags = server
+        .ask(async move |cx: &EngineContext| {
+            let actor = Records::Actors.get(&cx.engine, &id).await?;
+            actor.tags(&cx.engine, change).await
+        })
+        .await?;
+    Ok(Answer::ok(tags))
 }
 
 async fn create_actor(

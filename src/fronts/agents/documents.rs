@@ -1,0 +1,72 @@
+//! Documents: stored texts that messages can refer to.
+
+use flowstone_engine::Engine;
+use serde_json::{Value as Json, json};
+
+use super::body::{Body, Kind, Member};
+use super::error::ApiError;
+use super::projects;
+use super::records::{Record, Records};
+
+/// The body of a new document.
+pub const CREATE: &[Member] = &[
+    Member::required("content", Kind::Text, "The text."),
+    Member::optional("filename", Kind::Text, "The name of its file."),
+    Member::optional("metadata", Kind::Object, "Further facts."),
+    Member::optional("path", Kind::Text, "Its path, such as `/reports/q1.txt`."),
+    Member::optional(
+        "project_id",
+        Kind::Text,
+        "The project; `default` if it is left out.",
+    ),
+    Member::optional("tags", Kind::Object, "Tags."),
+    Member::optional("title", Kind::Text, "The title."),
+];
+
+/// The body of changes of a document.
+pub const UPDATE: &[Member] = &[
+    Member::optional("content", Kind::Text, "The text."),
+    Member::optional("metadata", Kind::Object, "Further facts."),
+    Member::optional("path", Kind::Text, "Its path."),
+    Member::optional("tags", Kind::Object, "Tags."),
+    Member::optional("title", Kind::Text, "The title."),
+];
+
+const SHOWN: &[&str] = &["filename", "metadata", "path", "title"];
+
+/// Adds a document.
+///
+/// # Errors
+/// When the body is not valid.
+pub async fn create(engine: &Engine, body: Json) -> Result<Json, ApiError> {
+    let mut body = Body::read(body, CREATE)?;
+    let project = projects::of(engine, body.text("project_id")).await?;
+    body.0.insert("project_id".to_owned(), json!(project));
+    body.0.entry("tags").or_insert(json!({}));
+    Ok(shown(&Records::Documents.create(engine, body.0).await?))
+}
+
+/// Changes a document. Generations and messages that have its text keep it.
+///
+/// # Errors
+/// When the body is not valid, or no record has that id.
+pub async fn update(engine: &Engine, id: &str, body: Json) -> Result<Json, ApiError> {
+    let body = Body::read_some(body, UPDATE)?;
+    let mut record = Records::Documents.get(engine, id).await?;
+    record.members.extend(body.0);
+    Ok(shown(&Records::Documents.update(engine, record).await?))
+}
+
+/// Returns a document as answers show it.
+pub fn shown(record: &Record) -> Json {
+    record.to_json(SHOWN)
+}
+
+/// Returns the text of a document of a project of the API.
+///
+/// # Errors
+/// When the project has no document with that id.
+pub async fn text(engine: &Engine, project: &str, id: &str) -> Result<String, ApiError> {
+    let record = Records::Documents.get_in(engine, project, id).await?;
+    Ok(record.text("content").unwrap_or_default().to_owned())
+}
