@@ -471,7 +471,7 @@ fn options_of_calls_are_known() {
          (flow/poll {:interval 10 :return-on some? :timeout \"1m\" :backoff {:type :linar}} 1)",
         expect![[r#"
             E0545 <:nosuch> the project has no flow `nosuch`
-                a flow is found by the name of its file or by its `:slug`: beside the flow that calls it, or in the project's `flows` folder
+                a flow is found by the name of its file or by its `:slug`: beside the flow that calls it, or in the project's `flows` folder; a graph spec or a behaviour tree also by its path
             E0710 <:installation-id> `flow/call-flow` has no option `:installation-id`
                 there are no installations here: bind connections with a profile, `--profile NAME`
             E0710 <:timout> `flow/call-flow` has no option `:timout`
