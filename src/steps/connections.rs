@@ -226,7 +226,7 @@ pub(crate) fn resolve(settings: &Value, flow: &Flow, name: &str) -> Result<Conne
     }
     if let Some(setting) = setting {
         let place = format!("flowstone.edn :connections :{id}");
-        Fields::inside(&place, setting)?.only(KEYS)?;
+        Fields::nested(&place, setting)?.only(KEYS)?;
         connection.add(&place, setting)?;
     }
     Ok(connection)
@@ -321,7 +321,7 @@ impl Connection {
     }
 
     pub(crate) fn add(&mut self, place: &str, map: &Value) -> Result<(), StepError> {
-        let fields = Fields::inside(place, map)?;
+        let fields = Fields::nested(place, map)?;
         if let Some(url) = fields.text("base-url")? {
             self.base_url = Some(url.to_string());
         }
@@ -363,7 +363,7 @@ impl Connection {
 impl Auth {
     /// Reads an `:auth` map. It names a secret; a literal secret is refused.
     pub(crate) fn read(place: &str, map: &Value) -> Result<Auth, StepError> {
-        let fields = Fields::inside(place, map)?;
+        let fields = Fields::nested(place, map)?;
         for key in LITERAL_SECRET_KEYS {
             if fields.has(key) {
                 return Err(StepError::config("E0753", format!("`{place}` holds a secret itself, under `:{key}`"))

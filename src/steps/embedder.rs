@@ -77,13 +77,13 @@ pub fn embedder<'a>(
     };
     let place = "flowstone.edn :search";
     let words = |error: flowstone_flow::step::StepError| error.message;
-    let search = Fields::inside(place, search).map_err(words)?;
+    let search = Fields::nested(place, search).map_err(words)?;
     search.only(&["embedder"]).map_err(words)?;
     let Some(entry) = search.map("embedder").map_err(words)? else {
         return Ok(None);
     };
     let place = "flowstone.edn :search :embedder";
-    let fields = Fields::inside(place, entry).map_err(words)?;
+    let fields = Fields::nested(place, entry).map_err(words)?;
     fields.only(KEYS).map_err(words)?;
     let model = fields.text("model").map_err(words)?;
     let model = model.filter(|model| !model.is_empty());

@@ -31,7 +31,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Reads a map inside a config.
-    pub fn inside(at: &'a str, map: &'a Value) -> Result<Fields<'a>, StepError> {
+    pub fn nested(at: &'a str, map: &'a Value) -> Result<Fields<'a>, StepError> {
         match map {
             Value::Map(_) => Ok(Fields { map, at }),
             other => Err(StepError::config(

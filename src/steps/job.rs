@@ -275,7 +275,7 @@ fn submit_batch(cx: &StepContext, fields: Fields<'_>) -> Result<JobOp, StepError
     let mut jobs = Vec::new();
     for (idx, job) in given.iter().enumerate() {
         let at = format!(":jobs [{idx}]");
-        let own = Fields::inside(&at, job)?;
+        let own = Fields::nested(&at, job)?;
         let key = format!("{}/{idx}", cx.idempotency_key());
         jobs.push(new_job(cx, (own, fields), key)?);
     }

@@ -227,7 +227,7 @@ fn http_channel(cx: &StepContext, channels: &Value) -> Result<Value, StepError> 
     }
     let channel = http.ok_or_else(|| wrong("`:channels` holds no channel").hint("add `:http`"))?;
     let place = ":channels :http";
-    let fields = Fields::inside(place, channel)?;
+    let fields = Fields::nested(place, channel)?;
     for key in ["auth", "url"] {
         if fields.has(key) {
             return Err(wrong(format!("`{place}` takes no `:{key}`"))

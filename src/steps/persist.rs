@@ -53,7 +53,7 @@ enum Plan {
 }
 
 fn plan(kind: &str, config: &Value) -> Result<Plan, StepError> {
-    let fields = Fields::inside(":persist", config)?;
+    let fields = Fields::nested(":persist", config)?;
     let type_ = fields.name("type")?.unwrap_or_default();
     let Some((_, known)) = TYPES.iter().find(|(name, _)| *name == &*type_) else {
         let error = match fields.has("type") {

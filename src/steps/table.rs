@@ -527,7 +527,7 @@ fn query(op: &str, table: TableTarget, fields: Fields<'_>) -> Result<TableQuery,
         "query" => {
             let inner = match fields.get("query") {
                 Some(inner) => {
-                    let inner = Fields::inside(":query", inner)?;
+                    let inner = Fields::nested(":query", inner)?;
                     inner.only(&["page", "select", "sort", "where"])?;
                     if let Some(twice) = ["page", "select", "sort", "where"]
                         .iter()

@@ -118,7 +118,7 @@ fn operations() -> Operations {
 }
 
 /// Returns all routes for calls inside this process. Who calls is an extension of the request.
-pub(crate) fn inside(server: &Shared) -> Router {
+pub(crate) fn in_process(server: &Shared) -> Router {
     routes().with_state(server.clone())
 }
 

@@ -31,7 +31,7 @@ impl Files {
     /// # Errors
     /// When the folder cannot be opened.
     pub(super) fn below(folder: &Path) -> Result<Files, String> {
-        let root = Root::open(folder).map_err(|error| said(&error))?;
+        let root = Root::open(folder).map_err(|error| describe(&error))?;
         Ok(Files {
             root,
             read: HashMap::new(),
@@ -111,14 +111,14 @@ impl Files {
 
     fn text(&self, path: &str) -> Result<String, String> {
         let real = std::fs::canonicalize(self.root.path().join(path));
-        let real = real.map_err(|error| said(&error))?;
+        let real = real.map_err(|error| describe(&error))?;
         let inside = real.strip_prefix(self.root.path()).ok();
         let inside = inside.and_then(Path::to_str);
         let inside = inside.ok_or("it leads outside the project's folder")?;
-        let file = self.root.file(inside).map_err(|error| said(&error))?;
+        let file = self.root.file(inside).map_err(|error| describe(&error))?;
         let mut text = String::new();
         let read = file.take(FILE_MAX + 1).read_to_string(&mut text);
-        match read.map_err(|error| said(&error))? as u64 > FILE_MAX {
+        match read.map_err(|error| describe(&error))? as u64 > FILE_MAX {
             true => Err(format!("it has more than {FILE_MAX} bytes")),
             false => Ok(text),
         }
@@ -156,7 +156,7 @@ pub(super) fn parsed(path: &str, text: &str) -> Result<Json, String> {
     }
 }
 
-fn said(error: &std::io::Error) -> String {
+fn describe(error: &std::io::Error) -> String {
     match error.kind() {
         std::io::ErrorKind::NotFound => "there is no such file".to_owned(),
         std::io::ErrorKind::InvalidData => "it is not UTF-8 text".to_owned(),

@@ -159,7 +159,7 @@ fn hydrate(fields: Fields<'_>) -> Result<Option<Hydrate>, StepError> {
     let Some(given) = fields.map("hydrate")? else {
         return Ok(Some(hydrate));
     };
-    let given = Fields::inside(":hydrate", given)?;
+    let given = Fields::nested(":hydrate", given)?;
     if let Some(top_k) = given.count("top-k", 1, Hydrate::MOST.0)? {
         hydrate.top_k = top_k;
     }

@@ -64,7 +64,7 @@ impl Approval {
             return Ok(approval);
         };
         if let Value::Map(_) = given {
-            return approval.with_map(Fields::inside(":approval", given)?);
+            return approval.with_map(Fields::nested(":approval", given)?);
         }
         approval.mode = match given {
             Value::Bool(true) => Mode::AllMutations,

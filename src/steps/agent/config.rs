@@ -156,7 +156,7 @@ fn conversation(cx: &StepContext, given: &Value) -> Result<Opening, StepError> {
     };
     let fields = Fields::new(&given);
     let nothing = Value::map([]);
-    let input = Fields::inside(":input", fields.map("input")?.unwrap_or(&nothing))?;
+    let input = Fields::nested(":input", fields.map("input")?.unwrap_or(&nothing))?;
     let pick = |key: &str| fields.get(key).or_else(|| input.get(key));
     let as_text = |value: &Value| match value {
         Value::Text(text) => text.to_string(),

@@ -173,11 +173,11 @@ impl Control {
     /// # Errors
     /// E1280: when it is wrong.
     pub(super) fn submitted(&mut self, answer: &Value) -> Result<(), StepError> {
-        let fields = Fields::inside("the submitted outputs", answer)?;
+        let fields = Fields::nested("the submitted outputs", answer)?;
         fields.only(SUBMITTED)?;
         self.next = rule(fields)?;
         if let Some(given) = fields.map("defaults")? {
-            let fields = Fields::inside("`:defaults` of the submitted outputs", given)?;
+            let fields = Fields::nested("`:defaults` of the submitted outputs", given)?;
             fields.only(&["active-tools", "tool-choice"])?;
             let given = rule(fields)?;
             self.defaults = Rule {
@@ -270,7 +270,7 @@ fn rules(fields: Fields<'_>) -> Result<Vec<(i64, Rule)>, StepError> {
     let given = items(given).ok_or_else(|| wrong("`:step-rules` takes a vector of maps"))?;
     let mut rules: Vec<(i64, Rule)> = Vec::new();
     for entry in &given {
-        let fields = Fields::inside("a rule of `:step-rules`", entry)?;
+        let fields = Fields::nested("a rule of `:step-rules`", entry)?;
         fields.only(RULE)?;
         let Some(turn) = fields.int("step", 1, TURN_MAX)? else {
             return Err(wrong("a rule of `:step-rules` needs a `:step`")
@@ -288,7 +288,7 @@ fn stops(given: &Value) -> Result<Vec<Rc<str>>, StepError> {
     let given = items(given).ok_or_else(|| wrong("`:stop-when` takes a vector of maps"))?;
     let mut names = Vec::new();
     for entry in &given {
-        let fields = Fields::inside("an entry of `:stop-when`", entry)?;
+        let fields = Fields::nested("an entry of `:stop-when`", entry)?;
         fields.only(&["tool"])?;
         let name = fields.name("tool")?;
         names.push(name.ok_or_else(|| {

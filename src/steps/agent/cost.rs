@@ -80,7 +80,7 @@ impl Cost {
             Value::Bool(true) => &nothing,
             given => given,
         };
-        let fields = Fields::inside(":cost", given)?;
+        let fields = Fields::nested(":cost", given)?;
         if fields.bool("enabled")? == Some(false) {
             return Ok(None);
         }
@@ -194,7 +194,7 @@ impl Cost {
 
 impl Budget {
     fn read(given: &Value) -> Result<Budget, StepError> {
-        let fields = Fields::inside(":cost :budget", given)?;
+        let fields = Fields::nested(":cost :budget", given)?;
         let Some(tokens) = fields.int("max-tokens-total", 1, i64::MAX)? else {
             return Err(
                 StepError::config("E0850", "`:cost :budget` needs `:max-tokens-total`")

@@ -82,7 +82,7 @@ impl Evaluate {
             Value::Bool(true) => &nothing,
             given => given,
         };
-        let fields = Fields::inside(":evaluate", given)?;
+        let fields = Fields::nested(":evaluate", given)?;
         Ok(Some(Evaluate {
             criteria: criteria(fields)?,
             model: fields.text("model")?.map(str::to_owned),

@@ -84,7 +84,7 @@ impl Hooks {
 
 fn read(cx: &StepContext, when: When, tools: &Toolset, wish: &Value) -> Result<Wish, StepError> {
     let at = format!("the result of `:{}`", when.name());
-    let fields = Fields::inside(&at, wish)?;
+    let fields = Fields::nested(&at, wish)?;
     fields.only(&["abort", "abort-reason", "content", "tools"])?;
     if fields.get("abort").is_some_and(Value::is_truthy) {
         let reason = match fields.get("abort-reason") {

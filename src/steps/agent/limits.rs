@@ -43,7 +43,7 @@ impl Budget {
     }
 
     /// Returns the budget that the calling agent leaves to this one.
-    pub(super) fn around(cx: &StepContext) -> Option<Budget> {
+    pub(super) fn enclosing(cx: &StepContext) -> Option<Budget> {
         cx.allowance().map(Budget::of_run)
     }
 }

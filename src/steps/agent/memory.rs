@@ -91,7 +91,7 @@ impl Memory {
             true => given.clone(),
             false => facts([("table", given.clone())]),
         };
-        let fields = Fields::inside(":memory", &config)?;
+        let fields = Fields::nested(":memory", &config)?;
         fields.only(KEYS)?;
         let Some(table) = fields.get("table") else {
             return Err(wrong("`:memory` needs `:table`")

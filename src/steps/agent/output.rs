@@ -52,7 +52,7 @@ impl OutputPersist {
             Value::Bool(true) => &nothing,
             given => given,
         };
-        let fields = Fields::inside(":output-persist", given)?;
+        let fields = Fields::nested(":output-persist", given)?;
         if let Some(type_) = fields.name("type")?
             && &*type_ != "blob"
         {

@@ -55,7 +55,7 @@ impl ClientTool {
         let wrong = |message: &str| StepError::config("E1280", message);
         let given = items(given).ok_or_else(|| wrong("`:client-tools` takes a vector of maps"))?;
         let tool = |entry: &Value| {
-            let fields = Fields::inside("an entry of `:client-tools`", entry)?;
+            let fields = Fields::nested("an entry of `:client-tools`", entry)?;
             fields.only(&["description", "name", "parameters", "preset"])?;
             let name = fields.text("name")?.filter(|name| !name.is_empty());
             let preset = tools::preset(fields.map("preset")?)?;
@@ -136,7 +136,7 @@ pub(super) fn answered(calls: Vec<Call>, answer: &Value) -> Result<Vec<Answered>
             .hint("such as `{:outputs [{:tool-call-id \"c1\" :output \"42\"}]}`")
     })?;
     for output in &outputs {
-        Fields::inside("an entry of `:outputs`", output)?.only(&["output", "tool-call-id"])?;
+        Fields::nested("an entry of `:outputs`", output)?.only(&["output", "tool-call-id"])?;
     }
     let of = |call: &Call| {
         let is_it = |it: &&Value| {

@@ -70,7 +70,7 @@ async fn start(cx: &StepContext, kind: Kind, given: Value) -> Result<Box<Start>,
     tools.add(extras.tools());
     controlled::check_names(&config.control, &tools, config.hooks.is_empty())?;
     let before = extras.before(cx).await?;
-    let (memory, budgets) = (before.memory, [Budget::around(cx), before.budget]);
+    let (memory, budgets) = (before.memory, [Budget::enclosing(cx), before.budget]);
     let budget = config.limits.budget.into_iter();
     let budget = budget.chain(budgets.into_iter().flatten());
     let messages = prompt::opening(cx, &config, &tools, memory.as_deref())?;

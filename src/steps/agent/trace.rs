@@ -74,7 +74,7 @@ impl Trace {
             Value::Bool(true) => &nothing,
             given => given,
         };
-        let fields = Fields::inside(":trace", given)?;
+        let fields = Fields::nested(":trace", given)?;
         let name = match fields.text("name")? {
             Some(name) => name.to_owned(),
             None => format!("{}-trace.json", cx.step_id()),

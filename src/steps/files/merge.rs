@@ -88,7 +88,7 @@ struct Planning<'a, 'b> {
 impl<'a, 'b> Planning<'a, 'b> {
     fn new(rendering: &'a Rendering<'b>, place: &'a Path) -> Result<Self, FilesError> {
         let (ignored, hidden) = rendering.manifest.rules();
-        let there = snapshot::look(&Folder {
+        let there = snapshot::manifest(&Folder {
             environment: true,
             path: place.to_path_buf(),
             shown: rendering.target.shown.clone(),

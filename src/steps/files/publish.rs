@@ -186,12 +186,12 @@ impl Place {
                     folder,
                 })
             }
-            From::Folder(path) => Place::around(path, limit),
+            From::Folder(path) => Place::containing(path, limit),
         }
     }
 
     /// Finds the repository whose work tree contains a folder.
-    fn around(path: &Path, limit: &Limit) -> Result<Place, FilesError> {
+    fn containing(path: &Path, limit: &Limit) -> Result<Place, FilesError> {
         let git = Git::new(Some(path), limit.clone());
         let none = |cause: String| PublishError::NoRepository {
             path: path.display().to_string(),

@@ -161,7 +161,7 @@ impl Search<'_> {
             let Some(candidate) = self.needle.candidate(&bytes[at..]) else {
                 return Ok(());
             };
-            let line = Line::around(bytes, at + candidate);
+            let line = Line::at(bytes, at + candidate);
             number += memchr::memchr_iter(b'\n', &bytes[counted..line.start]).count();
             counted = line.start;
             let text = line.text(bytes);
@@ -180,7 +180,7 @@ impl Search<'_> {
         let mut above = Vec::new();
         let mut start = line.start;
         while above.len() < self.query.context && start > 0 {
-            let line = Line::around(bytes, start - 1);
+            let line = Line::at(bytes, start - 1);
             start = line.start;
             above.push(shown(&String::from_utf8_lossy(line.text(bytes)), 0));
         }
@@ -188,7 +188,7 @@ impl Search<'_> {
         let mut below = Vec::new();
         let mut next = line.next;
         while below.len() < self.query.context && next < bytes.len() {
-            let line = Line::around(bytes, next);
+            let line = Line::at(bytes, next);
             next = line.next;
             below.push(shown(&String::from_utf8_lossy(line.text(bytes)), 0));
         }
@@ -213,7 +213,7 @@ struct Line {
 }
 
 impl Line {
-    fn around(bytes: &[u8], at: usize) -> Line {
+    fn at(bytes: &[u8], at: usize) -> Line {
         let start = memchr::memrchr(b'\n', &bytes[..at]).map_or(0, |it| it + 1);
         let newline = memchr::memchr(b'\n', &bytes[at..]).map(|it| at + it);
         let end = newline.unwrap_or(bytes.len());

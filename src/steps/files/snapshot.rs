@@ -96,7 +96,7 @@ pub fn snapshot(folder: &Folder, cache: &Path, objects: &Objects) -> Result<Mani
 }
 
 /// Lists the entries of a folder by content, and stores nothing.
-pub fn look(folder: &Folder) -> Result<Manifest, FilesError> {
+pub fn manifest(folder: &Folder) -> Result<Manifest, FilesError> {
     let bad = |error: io::Error| FilesError::BadFolder {
         path: folder.path.display().to_string(),
         cause: plain(&error),

@@ -111,7 +111,7 @@ pub(super) fn read(cx: &StepContext, fields: Fields<'_>) -> Result<Source, StepE
     if let Some(uri) = resource::uri(source) {
         return tree(&uri);
     }
-    let fields = Fields::inside(":source", source)?;
+    let fields = Fields::nested(":source", source)?;
     match fields.name("type")?.as_deref() {
         Some("dir") => folder(cx, fields).map(|it| Source::Spec(Spec::Folder(it))),
         Some("git") => git(cx, fields).map(|it| Source::Spec(Spec::Git(it))),

@@ -173,7 +173,7 @@ async fn multipart(
 }
 
 async fn part(cx: &StepContext, value: &Value, most: Option<u64>) -> Result<Part, StepError> {
-    let fields = Fields::inside(":multipart part", value)?;
+    let fields = Fields::nested(":multipart part", value)?;
     fields.only(&["name", "filename", "content-type", "content", "from-ref"])?;
     let name = fields
         .name("name")?

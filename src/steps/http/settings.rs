@@ -132,7 +132,7 @@ pub(crate) fn usual_of(
     guard.asks_link_local = connection.asks_link_local;
     guard.only = connection.only_hosts();
     if let Some(settings) = settings.get("http") {
-        let fields = Fields::inside(PLACE, settings)?;
+        let fields = Fields::nested(PLACE, settings)?;
         if let Some(hosts) = fields.get("allow-hosts") {
             allow.extend(allowed_hosts(PLACE, hosts)?);
         }
@@ -160,7 +160,7 @@ impl Usual {
     /// Applies a step's `:client-opts`.
     pub(crate) fn add(&mut self, cx: &StepContext, options: &Value) -> Result<(), StepError> {
         const PLACE: &str = ":client-opts";
-        let fields = Fields::inside(PLACE, options)?;
+        let fields = Fields::nested(PLACE, options)?;
         fields.only(OPTIONS)?;
         if let Some(allow) = fields.bool("allow-link-local")? {
             // A flow can only narrow: `true` gives it the hosts that the project names.

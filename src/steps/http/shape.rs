@@ -36,7 +36,7 @@ pub(super) fn whole(cx: &StepContext, config: Value) -> Result<Value, StepError>
         return Ok(config);
     };
     let request = template.get("request").cloned().unwrap_or(Value::Nil);
-    let under = Fields::inside("template :request", &request)?;
+    let under = Fields::nested("template :request", &request)?;
     under.only(KEYS)?;
     // One body and one address: the step's, if it has any.
     let is_replaced = |key: &str| {

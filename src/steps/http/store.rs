@@ -37,7 +37,7 @@ impl Target {
         let Some(persist) = fields.map("persist")? else {
             return Ok(None);
         };
-        let persist = Fields::inside(":persist", persist)?;
+        let persist = Fields::nested(":persist", persist)?;
         let is_blob = persist.name("type")?.as_deref() == Some("blob");
         let is_seen = ["expect", "parser-fn", "review"]
             .iter()

@@ -67,7 +67,7 @@ pub(super) fn read(fields: Fields<'_>) -> Result<Definitions, StepError> {
     };
     let (definitions, chosen) = match value {
         Value::Map(_) => {
-            let tools = Fields::inside(":tools", value)?;
+            let tools = Fields::nested(":tools", value)?;
             unused.extend(limits(tools));
             idle_limits(&unused)?;
             tools.only(&["choice", "definitions", "mode"])?;
@@ -138,7 +138,7 @@ enum Choice {
 impl Choice {
     fn read(tools: Fields<'_>) -> Result<Choice, StepError> {
         if let Some(given @ Value::Map(_)) = tools.get("choice") {
-            let given = Fields::inside(":choice", given)?;
+            let given = Fields::nested(":choice", given)?;
             given.only(&["tool"])?;
             if let Some(name) = given.name("tool")? {
                 return Ok(Choice::Named(name.to_string()));
@@ -172,7 +172,7 @@ impl Choice {
 }
 
 fn tool(definition: &Value) -> Result<Tool, StepError> {
-    let fields = Fields::inside("a definition of :tools", definition)?;
+    let fields = Fields::nested("a definition of :tools", definition)?;
     fields.only(&[
         "description",
         "input-schema",

@@ -20,7 +20,7 @@ pub(super) async fn read(
     sight: &Sight<'_>,
 ) -> Result<Vec<Message>, StepError> {
     let nothing = Value::map([]);
-    let input = Fields::inside(":input", fields.map("input")?.unwrap_or(&nothing))?;
+    let input = Fields::nested(":input", fields.map("input")?.unwrap_or(&nothing))?;
     input.only(&["messages", "prompt", "system"])?;
     for key in ["messages", "prompt", "system"] {
         if fields.has(key) && input.has(key) {
@@ -98,7 +98,7 @@ const KEYS: &[&str] = &[
 ];
 
 async fn message(cx: &StepContext, entry: &Value, sight: &Sight<'_>) -> Result<Message, StepError> {
-    let fields = Fields::inside("a message of :messages", entry)?;
+    let fields = Fields::nested("a message of :messages", entry)?;
     fields.only(KEYS)?;
     let role = role(fields)?;
     only_of(role, fields)?;
@@ -234,7 +234,7 @@ async fn part(cx: &StepContext, entry: &Value, sight: &Sight<'_>) -> Result<Part
     if let Some(text) = entry.as_str() {
         return Ok(Part::Text(text.to_string()));
     }
-    let fields = Fields::inside("a part of :content", entry)?;
+    let fields = Fields::nested("a part of :content", entry)?;
     let need = |what: &str| unfit(format!("a part of `:content` needs `:{what}`"));
     match fields.name("type")?.as_deref() {
         Some("text") => {
@@ -256,7 +256,7 @@ async fn part(cx: &StepContext, entry: &Value, sight: &Sight<'_>) -> Result<Part
 }
 
 fn tool_call(call: &Value) -> Result<ToolCall, StepError> {
-    let fields = Fields::inside("a call of :tool-calls", call)?;
+    let fields = Fields::nested("a call of :tool-calls", call)?;
     let need = |what: &str| unfit(format!("a call of `:tool-calls` needs `:{what}`"));
     // The model's own text, if it was not JSON.
     let arguments = match (fields.text("arguments-text")?, fields.get("arguments")) {
@@ -278,7 +278,7 @@ fn tool_call(call: &Value) -> Result<ToolCall, StepError> {
 
 /// Reads the form that the envelope writes: the blocks are JSON text, so that they are sent back unchanged.
 fn opaque(value: &Value) -> Result<Opaque, StepError> {
-    let fields = Fields::inside(":opaque", value)?;
+    let fields = Fields::nested(":opaque", value)?;
     fields.only(&["blocks", "family"])?;
     let need = |what: &str| unfit(format!("`:opaque` of a message needs `:{what}`"));
     let blocks = match fields.get("blocks").ok_or_else(|| need("blocks"))? {

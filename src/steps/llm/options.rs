@@ -44,7 +44,7 @@ pub(super) fn extra(
     let mut extra = Vec::new();
     // Only providers with that API reach this code.
     if let Some(options) = fields.map("openai")? {
-        Fields::inside(":openai", options)?.only(&["responses"])?;
+        Fields::nested(":openai", options)?.only(&["responses"])?;
         if let Json::Object(options) = as_json(":openai", options)? {
             extra.extend(options);
         }

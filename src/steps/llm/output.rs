@@ -46,7 +46,7 @@ impl Wanted {
             .and_then(name_of)
             .map(|format| Value::map([(Value::keyword("format"), Value::from(&*format))]));
         let output = short.as_ref().or(fields.get("output")).unwrap_or(&nothing);
-        let output = Fields::inside(":output", output)?;
+        let output = Fields::nested(":output", output)?;
         output.only(&["format", "name", "repair", "schema", "strict?", "style"])?;
         let repairs = match fields.count("repair", 0, 10)? {
             Some(repairs) => repairs,

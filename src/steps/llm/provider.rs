@@ -432,7 +432,7 @@ fn custom(cx: &StepContext, id: &str) -> Result<Option<Custom>, StepError> {
         return Ok(None);
     };
     let place = format!(":llm-providers :{id}");
-    let fields = Fields::inside(&place, entry)?;
+    let fields = Fields::nested(&place, entry)?;
     fields.only(PROVIDER_KEYS)?;
     let row = match fields.name("family")? {
         Some(family) => of_family(&place, &family)?,

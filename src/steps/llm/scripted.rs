@@ -47,7 +47,7 @@ impl Script {
     /// # Errors
     /// Fails if it is something else.
     pub(super) fn read(at: &str, value: &Value) -> Result<Script, StepError> {
-        let fields = Fields::inside(at, value)?;
+        let fields = Fields::nested(at, value)?;
         fields.only(&["latency-ms", "piece-ms", "scripts", "turns"])?;
         let mut parts = Vec::new();
         let scripts = fields.get("scripts").map(|list| {
@@ -55,7 +55,7 @@ impl Script {
         });
         for entry in scripts.transpose()?.unwrap_or_default() {
             let place = format!("an entry of {at} :scripts");
-            let entry = Fields::inside(&place, &entry)?;
+            let entry = Fields::nested(&place, &entry)?;
             entry.only(&["turns", "when"])?;
             let when = entry.text("when")?.map(str::to_string);
             parts.push(Act {

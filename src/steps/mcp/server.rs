@@ -173,7 +173,7 @@ fn program(cx: &StepContext, name: &str, setting: &Value) -> Result<Program, Ste
             wrong(format!("`{place} :command` is a vector of strings"))
                 .hint("the program and each of its arguments, as in `[\"node\" \"server.js\" \".\"]`; no shell reads them")
         })?;
-    let fields = Fields::inside(&place, setting)?;
+    let fields = Fields::nested(&place, setting)?;
     let root = cx.project_root();
     let cwd = match fields.text("cwd")? {
         Some(folder) => root.join(folder),
@@ -225,7 +225,7 @@ fn environment(
         let text = match value {
             Value::Text(text) => text.to_string(),
             Value::Map(_) => {
-                let fields = Fields::inside(&at, value)?;
+                let fields = Fields::nested(&at, value)?;
                 fields.only(&["secret-ref"])?;
                 let Some(secret) = fields.name("secret-ref")? else {
                     return Err(wrong(format!("`{at}` needs `:secret-ref`")));

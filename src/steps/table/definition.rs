@@ -86,14 +86,14 @@ fn wrong(message: String) -> StepError {
 
 /// Reads `:definition`.
 pub(super) fn read(given: &Value) -> Result<ColumnDefinition, StepError> {
-    let fields = Fields::inside(":definition", given)?;
+    let fields = Fields::nested(":definition", given)?;
     fields.only(KEYS)?;
     definition(fields, fields.get("type-hint"), "a column")
 }
 
 /// Reads a column of `:columns` that is a map.
 pub(super) fn of_column(given: &Value, name: &Value) -> Result<ColumnDefinition, StepError> {
-    let fields = Fields::inside(":columns", given)?;
+    let fields = Fields::nested(":columns", given)?;
     fields.only(&[KEYS, &["name", "type"]].concat())?;
     let definition = definition(
         fields,
@@ -185,7 +185,7 @@ fn column_type(given: &Value, label: &str) -> Result<ColumnType, StepError> {
 }
 
 fn options(given: &Value) -> Result<EnumDefinition, StepError> {
-    let fields = Fields::inside(":enum", given)?;
+    let fields = Fields::nested(":enum", given)?;
     fields.only(&["closed?", "options"])?;
     let Some(all) = fields.get("options").and_then(items) else {
         return Err(wrong("`:enum` needs `:options`, a vector".to_owned())
@@ -215,7 +215,7 @@ fn option(given: &Value) -> Result<EnumOption, StepError> {
             aliases: Vec::new(),
         });
     }
-    let fields = Fields::inside(":options", given)?;
+    let fields = Fields::nested(":options", given)?;
     fields.only(&["aliases", "id", "name"])?;
     let name = fields.get("name").map(text).transpose()?;
     let aliases = items(fields.get("aliases").unwrap_or(&Value::Nil)).unwrap_or_default();
@@ -228,7 +228,7 @@ fn option(given: &Value) -> Result<EnumOption, StepError> {
 }
 
 fn computed(given: &Value) -> Result<Computed, StepError> {
-    let fields = Fields::inside(":computed", given)?;
+    let fields = Fields::nested(":computed", given)?;
     fields.only(&["field", "reference-column", "type"])?;
     match fields.name("type")?.as_deref() {
         Some("lookup") => {}
@@ -251,7 +251,7 @@ fn computed(given: &Value) -> Result<Computed, StepError> {
 }
 
 fn reference(given: &Value) -> Result<Reference, StepError> {
-    let fields = Fields::inside(":reference", given)?;
+    let fields = Fields::nested(":reference", given)?;
     fields.only(&["column", "table"])?;
     let (Some(table), Some(column)) = (fields.get("table"), fields.get("column")) else {
         return Err(
@@ -267,7 +267,7 @@ fn reference(given: &Value) -> Result<Reference, StepError> {
 
 /// Reads `:format`.
 pub(super) fn format(given: &Value) -> Result<CellFormat, StepError> {
-    let fields = Fields::inside(":format", given)?;
+    let fields = Fields::nested(":format", given)?;
     fields.only(&["currency", "display"])?;
     let known = Display::NAMES.iter().map(|(_, name)| *name);
     let listed = known.clone().collect::<Vec<_>>().join(" ");
@@ -313,7 +313,7 @@ fn validation(given: &Value) -> Result<Validation, StepError> {
             .map_err(|error| wrong(format!("`:validation` is not a valid schema: {error}")))?;
         return Ok(Validation::Schema(text));
     }
-    let fields = Fields::inside(":validation", given)?;
+    let fields = Fields::nested(":validation", given)?;
     fields.only(RULES)?;
     let cell = |key: &str| -> Result<Option<Cell>, StepError> {
         let given = fields.get(key);

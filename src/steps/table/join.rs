@@ -88,7 +88,7 @@ fn wrong(message: &str) -> StepError {
 /// Reads the join that the fields of a step describe.
 pub(super) fn read(fields: Fields<'_>) -> Result<MaterializeJoin, StepError> {
     let map = |key: &str| fields.get(key).unwrap_or(&Value::Nil);
-    let into = Fields::inside(":into", map("into"))?;
+    let into = Fields::nested(":into", map("into"))?;
     into.only(&[
         "index-fields",
         "key-fields",
@@ -152,7 +152,7 @@ fn op_id(fields: Fields<'_>) -> Result<Option<String>, StepError> {
 }
 
 fn side(at: &'static str, given: &Value) -> Result<JoinSide, StepError> {
-    let fields = Fields::inside(at, given)?;
+    let fields = Fields::nested(at, given)?;
     fields.only(&["rows", "select", "table", "where"])?;
     let source = match (fields.get("table"), fields.get("rows")) {
         (Some(table), None) => JoinSource::Table(target(table)?),
@@ -183,7 +183,7 @@ fn on(given: &Value) -> Result<Vec<(String, String)>, StepError> {
     pairs
         .iter()
         .map(|pair| {
-            let fields = Fields::inside(":on", pair)?;
+            let fields = Fields::nested(":on", pair)?;
             fields.only(&["left-field", "right-field"])?;
             let field = |key: &str| {
                 fields
@@ -200,7 +200,7 @@ fn project(fields: Fields<'_>) -> Result<(Option<Vec<String>>, RightFields), Ste
     let Some(given) = fields.get("project") else {
         return Ok((None, RightFields::All));
     };
-    let project = Fields::inside(":project", given)?;
+    let project = Fields::nested(":project", given)?;
     project.only(&["keep-left", "right-fields"])?;
     let word = |key: &str| {
         project
@@ -232,7 +232,7 @@ fn projected(given: &Value) -> Result<Projected, StepError> {
             name,
         });
     }
-    let fields = Fields::inside(":right-fields", given)?;
+    let fields = Fields::nested(":right-fields", given)?;
     fields.only(&["as", "field"])?;
     let Some(field) = fields.get("field").and_then(name_text) else {
         let message = format!(

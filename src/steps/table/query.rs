@@ -283,7 +283,7 @@ fn sort_part(part: &Value, key: &str) -> Result<Sort, StepError> {
         });
     }
     if part.as_map().is_some() {
-        let inner = Fields::inside(":sort", part)?;
+        let inner = Fields::nested(":sort", part)?;
         inner.only(&["direction", "field"])?;
         let column = inner.get("field").and_then(name_text).ok_or_else(wrong)?;
         let descending = match inner.name("direction")? {
@@ -324,7 +324,7 @@ pub(super) fn page(fields: Fields<'_>) -> Result<Page, StepError> {
             total: false,
         });
     };
-    let page = Fields::inside(":page", given)?;
+    let page = Fields::nested(":page", given)?;
     page.only(&[
         "cursor",
         "include-total-count",
@@ -371,7 +371,7 @@ pub(super) fn group_by(fields: Fields<'_>) -> Result<Vec<GroupBy>, StepError> {
                     bucket: None,
                 });
             }
-            let inner = Fields::inside(":group-by", part)?;
+            let inner = Fields::nested(":group-by", part)?;
             inner.only(&["as", "bucket", "field"])?;
             let Some(column) = inner.get("field").and_then(name_text) else {
                 return Err(bad(format!(
@@ -392,7 +392,7 @@ pub(super) fn group_by(fields: Fields<'_>) -> Result<Vec<GroupBy>, StepError> {
 }
 
 fn bucket(given: &Value) -> Result<Bucket, StepError> {
-    let fields = Fields::inside(":bucket", given)?;
+    let fields = Fields::nested(":bucket", given)?;
     fields.only(&["op", "size", "unit"])?;
     match fields.name("op")?.as_deref() {
         Some("numeric-bin") => {
@@ -442,7 +442,7 @@ fn metric(given: &Value) -> Result<Metric, StepError> {
     if let Some(word) = name_text(given) {
         return named_metric(&word, None, None, given);
     }
-    let fields = Fields::inside(":metrics", given)?;
+    let fields = Fields::nested(":metrics", given)?;
     fields.only(&["as", "field", "op", "p"])?;
     let word = fields.name("op")?.unwrap_or_default();
     let column = fields.get("field").and_then(name_text);

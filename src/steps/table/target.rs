@@ -69,7 +69,7 @@ pub(crate) fn partitions(given: &Value) -> Result<Partitions, StepError> {
             brief(given)
         )));
     }
-    let fields = Fields::inside(":partitions", given)?;
+    let fields = Fields::nested(":partitions", given)?;
     fields.only(&["key", "keys"])?;
     let named = |value: &Value| {
         name_text(value).ok_or_else(|| {

@@ -14,7 +14,7 @@ pub(super) fn actions(fields: Fields<'_>) -> Result<Vec<Value>, StepError> {
     let Some(approval) = fields.map("approval")? else {
         return Ok(own);
     };
-    let approval = Fields::inside(":approval", approval)?;
+    let approval = Fields::nested(":approval", approval)?;
     approval.only(&["actions", "params", "template"])?;
     template(approval)?;
     let offered = super::names(approval, "actions")?;
@@ -81,7 +81,7 @@ impl Links<'_> {
         action: &str,
     ) -> Result<String, StepError> {
         let nothing = Value::map([]);
-        let approval = Fields::inside(":approval", config.map("approval")?.unwrap_or(&nothing))?;
+        let approval = Fields::nested(":approval", config.map("approval")?.unwrap_or(&nothing))?;
         let base = server_file::base(cx.settings(), cx.home());
         let target = LinkTarget {
             base: base.as_deref(),

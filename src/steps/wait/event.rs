@@ -14,7 +14,7 @@ use crate::text::brief;
 pub(super) fn read(fields: Fields<'_>, key: Option<&str>) -> Result<Option<WaitEvent>, StepError> {
     let event = match fields.map("event")? {
         Some(event) => {
-            let event = Fields::inside(":event", event)?;
+            let event = Fields::nested(":event", event)?;
             event.only(&["key", "key-path", "name"])?;
             Some(event)
         }
@@ -61,7 +61,7 @@ fn key_of(
     let inner = event.and_then(|event| event.get("key"));
     let (own, inner_path) = match inner {
         Some(map @ Value::Map(_)) => {
-            let map = Fields::inside(":event :key", map)?;
+            let map = Fields::nested(":event :key", map)?;
             map.only(&["path"])?;
             let path = map.get("path");
             if path.is_none() {

@@ -19,7 +19,7 @@ pub(super) fn check(cx: &StepContext, fields: Fields<'_>) -> Result<(), StepErro
 }
 
 fn message(cx: &StepContext, config: &Value) -> Result<Message, StepError> {
-    let fields = Fields::inside(PLACE, config)?;
+    let fields = Fields::nested(PLACE, config)?;
     fields.only(notify::KEYS)?;
     Message::read(cx, fields)
 }
@@ -56,7 +56,7 @@ pub(super) async fn send(
         ("wait-id", Json::String(notice.wait.clone())),
         ("wait-key", Json::String(notice.key.clone())),
     ];
-    let data = data(cx, Fields::inside(PLACE, config)?, own)?;
+    let data = data(cx, Fields::nested(PLACE, config)?, own)?;
     let message = message(cx, config)?.rewritten(today);
     message.send(cx, &data).await
 }

@@ -10,10 +10,10 @@ pub(super) fn path(fields: Fields<'_>, key: &str) -> Result<Option<String>, Step
     let Some(webhook) = fields.map("webhook")? else {
         return Ok(None);
     };
-    let webhook = Fields::inside(":webhook", webhook)?;
+    let webhook = Fields::nested(":webhook", webhook)?;
     webhook.only(&["auth", "path"])?;
     if let Some(auth) = webhook.map("auth")? {
-        check(Fields::inside(":webhook :auth", auth)?)?;
+        check(Fields::nested(":webhook :auth", auth)?)?;
     }
     let path = webhook.text("path")?.map(|path| path.trim_matches('/'));
     let is_wrong = |path: &str| {

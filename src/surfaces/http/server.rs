@@ -254,7 +254,7 @@ fn app(server: Shared) -> Router {
             )
             .into_response()
         }))
-        .layer(middleware::from_fn_with_state(server.clone(), around))
+        .layer(middleware::from_fn_with_state(server.clone(), wrap_request))
         .with_state(server)
 }
 
@@ -276,7 +276,7 @@ async fn no_method(request: Request) -> Response {
 }
 
 /// Checks where a request comes from, gives it an id, and writes one line about it to the log.
-async fn around(State(server): State<Shared>, mut request: Request, next: Next) -> Response {
+async fn wrap_request(State(server): State<Shared>, mut request: Request, next: Next) -> Response {
     let begun = Instant::now();
     let id = request_id(&server, &request);
     let named = trace::parent(request.headers());

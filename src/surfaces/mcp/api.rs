@@ -71,7 +71,7 @@ pub(super) async fn call(
         .body(body)
         .map_err(|_| RpcError::params("an argument cannot be part of an address"))?;
     request.extensions_mut().insert(rq.caller.clone());
-    let response = http::inside(&rq.server).oneshot(request).await;
+    let response = http::in_process(&rq.server).oneshot(request).await;
     let response = response.unwrap_or_else(|never| match never {});
     let status = response.status();
     let media = response.headers().get(header::CONTENT_TYPE);

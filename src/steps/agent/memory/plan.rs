@@ -106,7 +106,7 @@ impl Plan {
             Value::Bool(true) => &nothing,
             given => given,
         };
-        let fields = Fields::inside(":memory :plan", given)?;
+        let fields = Fields::nested(":memory :plan", given)?;
         fields.only(KEYS)?;
         let strict = fields.bool("strict")?.unwrap_or(false);
         let enforce = fields.bool("enforce")?;
@@ -373,7 +373,7 @@ fn named(item: &Value, idx: usize) -> Result<(String, String), StepError> {
     let (name, description) = match item {
         Value::Text(text) => (text.as_str(), None),
         item => {
-            let fields = Fields::inside(&at, item)?;
+            let fields = Fields::nested(&at, item)?;
             fields.only(&["description", "name"])?;
             let name = fields.text("name")?.unwrap_or_default();
             (name, fields.text("description")?)

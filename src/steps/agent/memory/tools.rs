@@ -87,7 +87,7 @@ impl Memory {
             Value::Nil => facts([]),
             given => given.clone(),
         };
-        let step = Fields::inside(name, &arguments).and_then(|fields| match name {
+        let step = Fields::nested(name, &arguments).and_then(|fields| match name {
             RECALL => self.recall(fields),
             RECORD => self.record(fields),
             PLAN => self.declare(fields),

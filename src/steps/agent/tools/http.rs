@@ -88,7 +88,7 @@ struct Request {
 }
 
 fn tool(entry: &Value, most: usize) -> Result<Tool, StepError> {
-    let fields = Fields::inside("an entry of `:http-tools`", entry)?;
+    let fields = Fields::nested("an entry of `:http-tools`", entry)?;
     fields.only(KEYS)?;
     let needed = |key: &str| {
         let text = fields.text(key)?.filter(|text| !text.is_empty());

@@ -101,7 +101,7 @@ fn wanted(fields: Fields<'_>) -> Result<Wanted, StepError> {
 }
 
 fn edit(given: &Value) -> Result<Edit, StepError> {
-    let fields = Fields::inside(":edits", given)?;
+    let fields = Fields::nested(":edits", given)?;
     fields.only(&["all?", "new", "old", "path"])?;
     let text = |key| Ok::<_, StepError>(fields.text(key)?.map(str::to_string));
     let needed = |key: &str, text: Option<String>| {

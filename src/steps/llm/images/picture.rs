@@ -59,7 +59,7 @@ impl Processing {
     }
 
     pub(super) fn read(map: &Value) -> Result<Processing, StepError> {
-        let fields = Fields::inside(":processing", map)?;
+        let fields = Fields::nested(":processing", map)?;
         fields.only(&["format", "max-height", "max-width", "quality"])?;
         let side = |key: &str| {
             let found = fields.int(key, 1, 16_384)?;

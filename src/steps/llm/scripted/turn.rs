@@ -73,7 +73,7 @@ impl Turn {
                 ..Turn::default()
             });
         }
-        let fields = Fields::inside("a turn of a script", value)?;
+        let fields = Fields::nested("a turn of a script", value)?;
         fields.only(KEYS)?;
         let content = match fields.get("content") {
             Some(content) => text_of(":content", content)?,
@@ -179,7 +179,7 @@ fn tool_calls(fields: Fields<'_>) -> Result<Vec<ToolCall>, StepError> {
 }
 
 fn tool_call(value: &Value) -> Result<ToolCall, StepError> {
-    let fields = Fields::inside("a call of a turn's :tool-calls", value)?;
+    let fields = Fields::nested("a call of a turn's :tool-calls", value)?;
     fields.only(&["arguments", "name", "tool-call-id"])?;
     let name = fields
         .name("name")?
@@ -197,7 +197,7 @@ fn tool_call(value: &Value) -> Result<ToolCall, StepError> {
 }
 
 fn read_usage(value: &Value) -> Result<Usage, StepError> {
-    let fields = Fields::inside(":usage of a turn", value)?;
+    let fields = Fields::nested(":usage of a turn", value)?;
     fields.only(&[
         "cache-write-tokens",
         "cached-tokens",
@@ -222,7 +222,7 @@ fn read_usage(value: &Value) -> Result<Usage, StepError> {
 
 impl Expect {
     fn read(value: &Value) -> Result<Expect, StepError> {
-        let fields = Fields::inside(":expect of a turn", value)?;
+        let fields = Fields::nested(":expect of a turn", value)?;
         fields.only(&["messages", "model", "system", "tool", "tools", "user"])?;
         Ok(Expect {
             messages: fields.count("messages", 0, usize::MAX)?,
@@ -306,7 +306,7 @@ const KINDS: &[&str] = &[
 
 impl Wrong {
     fn read(value: &Value) -> Result<Wrong, StepError> {
-        let fields = Fields::inside(":error of a turn", value)?;
+        let fields = Fields::nested(":error of a turn", value)?;
         fields.only(&["kind", "message", "retry-after-ms", "times"])?;
         let kind = fields
             .name("kind")?

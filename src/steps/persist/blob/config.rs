@@ -138,7 +138,7 @@ fn search(fields: Fields<'_>) -> Result<Option<SearchEntry>, StepError> {
     let Some(given) = fields.get("search-index") else {
         return Ok(None);
     };
-    let given = Fields::inside(":persist :search-index", given)?;
+    let given = Fields::nested(":persist :search-index", given)?;
     given.only(&["contents", "source-label", "tags", "text"])?;
     let text = given.text("text")?;
     if let Some(long) = text.filter(|text| text.chars().count() > MAX_TEXT) {
@@ -178,7 +178,7 @@ fn signed_ttl(fields: Fields<'_>) -> Result<Option<i64>, StepError> {
         None | Some(Value::Bool(false)) => Ok(None),
         Some(Value::Bool(true)) => Ok(Some(DEFAULT_TTL)),
         Some(given @ Value::Map(_)) => {
-            let given = Fields::inside(":persist :signed-url", given)?;
+            let given = Fields::nested(":persist :signed-url", given)?;
             given.only(&["ttl-seconds"])?;
             let ttl = given.int("ttl-seconds", *TTL.start(), *TTL.end())?;
             Ok(Some(ttl.unwrap_or(DEFAULT_TTL)))
