@@ -78,7 +78,7 @@ fn question(report: &ConnectionReport) -> Option<Question> {
         || backend.is_some_and(|id| PROVIDERS.iter().any(|it| it.id == id));
     match (is_model, backend, report.kind.as_str()) {
         (true, ..) => Some(Question::Model),
-        (false, Some("mcp"), _) => Some(Question::Mcp),
+        (false, Some("mcp"), _) if report.base_url.is_some() => Some(Question::Mcp),
         (false, _, "http-api") if report.base_url.is_some() => Some(Question::Page),
         _ => None,
     }
@@ -111,6 +111,14 @@ impl Found {
             return Found {
                 verdict: verdict(is_well),
                 ..Found::works(problem.clone())
+            };
+        }
+        if report.backend.as_deref() == Some("mcp") {
+            let detail =
+                "it has no `:base-url`: a server with a `:command` is started when a flow uses it";
+            return Found {
+                verdict: Verdict::Untried,
+                ..Found::works(detail)
             };
         }
         match (&report.secret, report.kind.as_str()) {

@@ -155,6 +155,23 @@ fn connections_are_tested() {
 }
 
 #[test]
+fn a_server_with_a_command_is_not_tried() {
+    let scratch = Scratch::new();
+    let settings = r#"{:connections {:shop {:backend :mcp :command ["no-such-program"]}}}"#;
+    scratch.write("flowstone.edn", settings);
+    let json = run(&scratch, &["connections", "test", "--json"]).json();
+    let shop = entry(&json, "shop");
+    assert_eq!(shop["verdict"], "untried");
+    assert!(
+        shop["detail"]
+            .as_str()
+            .unwrap_or_default()
+            .contains("`:command`"),
+        "{shop}"
+    );
+}
+
+#[test]
 fn a_run_keeps_its_profile() {
     let server = server();
     let scratch = project(&server);

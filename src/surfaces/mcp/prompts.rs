@@ -39,10 +39,10 @@ pub(super) async fn list(rq: &Request) -> Result<Json, RpcError> {
     Ok(json!({"prompts": prompts}))
 }
 
-/// Returns the name, the title and the text of each page of the guide.
+/// Returns the name, the title and the text of each page of the guide, without those of its folders.
 fn guides() -> impl Iterator<Item = (String, &'static str, &'static str)> {
     pages().iter().filter_map(|(page, text)| {
-        let stem = page.strip_prefix(GUIDE)?;
+        let stem = page.strip_prefix(GUIDE).filter(|it| !it.contains('/'))?;
         let title = text.lines().next()?.trim_start_matches('#').trim();
         Some((format!("{PREFIX}{}", stem.replace('-', "_")), title, *text))
     })
