@@ -46,6 +46,8 @@ pub struct ClaimOptions {
     pub lease: Duration,
     /// How long to wait where no job is queued.
     pub wait: Duration,
+    /// The id of the access token of the worker, if it has one: a revoked token gets no job.
+    pub token: Option<String>,
 }
 
 /// The lease of a job after its worker has reported.
@@ -141,6 +143,10 @@ impl Engine {
                 lease_ms: millis(options.lease),
                 now_ms,
             };
+            // A job that is submitted after the revocation is not found before it, so this look is enough.
+            if self.is_revoked(options.token.as_ref()).await? {
+                return Ok(Vec::new());
+            }
             let claimed = stores.jobs.claim(claim).await?;
             let Some(news) = &mut news else {
                 return Ok(claimed);

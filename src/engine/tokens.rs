@@ -278,6 +278,14 @@ impl Engine {
         Ok(self.stores().tokens.revoked_tokens(ids).await?)
     }
 
+    /// Tells whether a token was revoked.
+    pub(crate) async fn is_revoked(&self, id: Option<&String>) -> Result<bool, EngineError> {
+        match id {
+            Some(id) => Ok(!self.revoked_tokens(vec![id.clone()]).await?.is_empty()),
+            None => Ok(false),
+        }
+    }
+
     /// Returns the owner's token, and creates one if no token in the file is accepted. An owner's token without its file
     /// is revoked.
     ///

@@ -164,3 +164,30 @@ fn an_unknown_value_of_a_filter_is_answered_with_those_that_there_are() {
         assert!(detail.contains(expected), "{detail}");
     }
 }
+
+#[test]
+fn the_person_who_decided_is_named_by_the_token_and_not_by_the_answer() {
+    let scratch = project();
+    let api = Api::serve(&scratch);
+    let approver = token(&scratch, &["--scope", "approve", "--scope", "run"]);
+    for by in [json!("the CFO"), Value::Null] {
+        let mut value = json!({"action": "approve"});
+        if by.is_string() {
+            value["by"] = by;
+        }
+        let run = api
+            .post("/api/v1/flows/ask/runs", &json!({"wait": "60s"}))
+            .json();
+        let open = api.get("/api/v1/waits").json()["waits"][0].clone();
+        let path = format!(
+            "/api/v1/waits/{}/complete",
+            open["id"].as_str().expect("an id")
+        );
+        let decided = api.post_as(&approver, &path, &json!({"value": value}));
+        assert_eq!(decided.status, 200, "{decided:?}");
+        let path = format!("/api/v1/runs/{}/events", run["id"].as_str().expect("an id"));
+        assert!(api.follow(&path, None).count() > 0);
+        let ended = api.get(path.trim_end_matches("/events")).json();
+        assert_eq!(ended["result"]["said"]["by"], "test", "{ended}");
+    }
+}

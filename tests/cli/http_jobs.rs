@@ -268,3 +268,39 @@ fn a_waiting_claim_ends_with_its_connection_and_with_the_server() {
     });
     assert_eq!((waiting.status, waiting.json()), (200, json!({"jobs": []})));
 }
+
+#[test]
+fn people_claim_no_jobs() {
+    let scratch = project();
+    let api = Api::serve(&scratch);
+    started(&api, "work");
+    let claim = json!({"types": ["image"], "worker": "w"});
+    for kind in ["user", "anon"] {
+        let options = ["--kind", kind, "--subject", "eve", "--scope", "work"];
+        let person = token(&scratch, &options);
+        let refused = api.post_as(&person, "/api/v1/jobs/claim", &claim);
+        assert_eq!(refused.problem(), "403 E1011", "{kind}");
+    }
+}
+
+#[test]
+fn a_token_that_is_revoked_while_its_claim_waits_gets_no_job() {
+    let scratch = project();
+    let api = Api::serve(&scratch);
+    let worker = token(&scratch, &["--scope", "work"]);
+    let claim = json!({"types": ["image"], "worker": "w", "wait": "20s"});
+    let answer = std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| api.post_as(&worker, "/api/v1/jobs/claim", &claim));
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        let listed = scratch.run(&["tokens", "list", "--json"]).json();
+        let tokens = listed["tokens"].as_array().expect("a list");
+        let id = tokens.iter().find(|it| it["name"] == "test");
+        let id = id.expect("the token")["id"].as_str().expect("an id");
+        scratch.run(&["tokens", "revoke", id]).ok();
+        started(&api, "work");
+        waiting.join().expect("an answer")
+    });
+    assert_eq!(answer.status, 401, "{answer:?}");
+    let job = api.get("/api/v1/jobs").json()["jobs"][0].clone();
+    assert_eq!(job["status"], "queued", "{job}");
+}

@@ -189,6 +189,7 @@ fn an_export_needs_a_token_that_reaches_everything() {
         ["--flow", "hello"],
         ["--label", "demo"],
         ["--resource", "x"],
+        ["--job-type", "image"],
     ] {
         let refused = served.api.get_as(&token(&limit), &path);
         assert_eq!(refused.problem(), "403 E1011", "{limit:?}");

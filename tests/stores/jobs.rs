@@ -32,6 +32,7 @@ fn claim_as(engine: &Engine, types: &[&str], max: usize, lease: u64) -> Vec<JobR
         max,
         lease: Duration::from_secs(lease),
         wait: Duration::ZERO,
+        token: None,
     };
     let claimed = block_on(engine.claim_jobs(&options)).expect("claimed");
     claimed.into_iter().map(|job| job.row).collect()
@@ -269,6 +270,7 @@ fn jobs_are_claimed_by_priority_then_age_and_by_type() {
             max,
             lease: Duration::from_secs(lease),
             wait: Duration::from_secs(wait),
+            token: None,
         };
         block_on(engine.claim_jobs(&options))
             .expect_err("refused")
@@ -290,6 +292,7 @@ fn patient() -> ClaimOptions {
         max: 1,
         lease: Duration::from_secs(20),
         wait: Duration::from_secs(30),
+        token: None,
     }
 }
 
@@ -708,6 +711,7 @@ fn work(engine: &Engine) -> bool {
             max: 1,
             lease: Duration::from_secs(30),
             wait: Duration::ZERO,
+            token: None,
         };
         let Ok(mut claimed) = block_on(engine.claim_jobs(&options)) else {
             return false;

@@ -182,6 +182,7 @@ async fn work(engine: &Engine, world: &World) -> Result<usize, TestError> {
         max: MOST_JOBS,
         lease: USUAL_LEASE,
         wait: Duration::ZERO,
+        token: None,
     };
     let claimed = engine.claim_jobs(&options).await?;
     for job in &claimed {

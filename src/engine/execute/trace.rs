@@ -92,7 +92,7 @@ pub(super) fn event(event: &RunEvent) {
         RunEvent::StepSleeping { step, .. } => note(step, "sleeps"),
         RunEvent::StepWaiting { step, .. } => note(step, "waits"),
         RunEvent::Log { level, message, .. } => {
-            info!(target: "flowstone::flow", level, message, "log");
+            info!(target: "flowstone::flow", flow_level = level, text = message, "log");
         }
         RunEvent::Emitted { name, .. } => {
             info!(target: "flowstone::flow", name, "event");

@@ -42,7 +42,13 @@ pub fn judge(
         return Err(Refusal::Stale);
     }
     match answer.ending {
-        WaitEnding::Answered => fitted(&details, &answer.payload),
+        WaitEnding::Answered => {
+            let payload = fitted(&details, &answer.payload)?;
+            Ok(match (&answer.by, is_approval(&details)) {
+                (Some(by), true) => with_decider(payload, by),
+                _ => payload,
+            })
+        }
         WaitEnding::Cancelled | WaitEnding::TimedOut => Ok(answer.payload.clone()),
     }
 }
@@ -96,6 +102,21 @@ pub fn shown_digest(key: &str, details: &str) -> String {
 /// Tells whether a wait with these details takes an answer, given as EDN text.
 pub fn accepts(details: &Value, payload: &str) -> bool {
     fitted(details, payload).is_ok()
+}
+
+/// Returns the answer to a question with the name of the person who decided: the answer itself may name another.
+fn with_decider(payload: String, by: &str) -> String {
+    let Ok(value) = codec::decode(&payload) else {
+        return payload;
+    };
+    let Some(map) = value.as_map() else {
+        return payload;
+    };
+    let key = Value::keyword("by");
+    let rest = map.iter().filter(|(known, _)| **known != key);
+    let entries = rest.map(|(key, value)| (key.clone(), value.clone()));
+    let named = [(key.clone(), Value::from(by))];
+    codec::encode(&Value::map(entries.chain(named))).unwrap_or(payload)
 }
 
 fn fitted(details: &Value, payload: &str) -> Result<String, Refusal> {

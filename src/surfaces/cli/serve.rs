@@ -269,6 +269,8 @@ fn executed(run: &RunId, flow: &str, outcome: &RunOutcome, millis: i64) -> Messa
         }
         _ => String::new(),
     };
+    // A reason is the text of a caller, and a line is about one run.
+    let detail = detail.replace('\r', "\\r").replace('\n', "\\n");
     if let Value::Object(fields) = &mut fields {
         fields.insert("flow".to_owned(), json!(flow));
         fields.insert("millis".to_owned(), json!(millis));

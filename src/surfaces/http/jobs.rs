@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{Path, RawQuery, State};
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, StatusCode};
 use flowstone_engine::EngineError;
 use flowstone_engine::ids::RunId;
 use flowstone_engine::jobs::{ClaimOptions, JobEnd, JobError, JobFailure, USUAL_LEASE};
@@ -14,13 +14,13 @@ use flowstone_engine::token::Scope;
 use serde_json::{Value as Json, json};
 use tokio::sync::oneshot;
 
-use super::access::Caller;
+use super::access::{Caller, unauthorized};
 use super::answer::Answer;
 use super::cursor;
 use super::operation::{
     self as shape, CURSOR, Kind, LIMIT, Operation, Operations, Param, VALUES, names,
 };
-use super::problem::Problem;
+use super::problem::{Problem, codes};
 use super::request::{Members, Query};
 use super::server::{EngineContext, Shared};
 use super::trace;
@@ -179,6 +179,13 @@ async fn claim(
     body: Body,
 ) -> Result<Answer, Problem> {
     caller.need(Scope::Work)?;
+    if caller.has_own_runs_only() {
+        let detail = "a token of kind `user` or `anon` claims no jobs: they may be those of other people's runs";
+        return Err(
+            Problem::new(StatusCode::FORBIDDEN, codes::MISSING_SCOPE, detail)
+                .hint("use a token of kind `service` with the scope `work`"),
+        );
+    }
     let given = Members::read(&headers, body, &names(CLAIM)).await?;
     let (options, values) = (claim_options(&given, &caller)?, given.values()?);
     // A client that goes away takes no job: its request is dropped, and with it this.
@@ -189,12 +196,17 @@ async fn claim(
         .ask(async move |cx: &EngineContext| {
             let mut options = options;
             options.flows = reached_flows(cx, &caller);
+            options.token = Some(caller.token.id.clone());
             let claimed = tokio::select! {
                 claimed = cx.engine.claim_jobs(&options) => claimed?,
                 _ = gone => Vec::new(),
                 ended = right.ended() => return Err(ended.into()),
                 _ = stopping.wait_for(|stops| *stops) => Vec::new(),
             };
+            let id = vec![caller.token.id.clone()];
+            if claimed.is_empty() && !cx.engine.revoked_tokens(id).await?.is_empty() {
+                return Err(unauthorized("the token was revoked"));
+            }
             let shown = claimed.iter().map(|job| claimed_json_as(job, values));
             Ok::<_, Problem>(shown.collect::<Vec<Json>>())
         })
@@ -224,6 +236,7 @@ fn claim_options(given: &Members, caller: &Caller) -> Result<ClaimOptions, Probl
         max: usize::try_from(max).unwrap_or(0),
         lease: given.duration("lease")?.unwrap_or(USUAL_LEASE),
         wait: given.duration("wait")?.unwrap_or(Duration::ZERO),
+        token: None,
     })
 }
 

@@ -25,6 +25,7 @@ pub(super) fn claim(args: &JobsClaim, app: &dyn App) -> Result<Exit, Report> {
         max: args.max,
         lease: args.lease,
         wait: args.wait,
+        token: None,
     };
     let jobs = ask(&args.home, app, async |engine| {
         engine.claim_jobs(&options).await

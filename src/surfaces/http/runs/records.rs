@@ -153,7 +153,9 @@ async fn export(
 
 /// Refuses callers that do not reach everything: the file also has the flow's text, child runs and stored files.
 fn whole(caller: &Caller) -> Result<(), Problem> {
-    let is_limited = caller.is_limited() || !caller.token.limits.resources.is_empty();
+    let limits = &caller.token.limits;
+    let is_limited =
+        caller.is_limited() || !limits.resources.is_empty() || !limits.job_types.is_empty();
     match is_limited {
         false => Ok(()),
         true => Err(Problem::new(
@@ -161,6 +163,6 @@ fn whole(caller: &Caller) -> Result<(), Problem> {
             codes::MISSING_SCOPE,
             "an export has the text of the flow, child runs and stored files, and the token reaches only some of them",
         )
-        .hint("use a token of kind `service` without `--flow`, `--label` and `--resource`")),
+        .hint("use a token of kind `service` without `--flow`, `--label`, `--resource` and `--job-type`")),
     }
 }
