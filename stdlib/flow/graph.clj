@@ -185,7 +185,8 @@
   (started call)
   (let [payload {:tool_call_id id :reason (:reason args) :data (:data args)}
         answer (paused run node (keyword (str (clojure.core/name step) ".input")) payload
-                       {:message (str (or (:reason args) "The agent asks for input"))})]
+                       {:message (str (or (:reason args) "The agent asks for input"))
+                        :validation [:map [:input :any]]})]
     (assoc (ended call "ok" {:result (:input answer)}) :human [(:input answer)])))
 
 (defn- numbered

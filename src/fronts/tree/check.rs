@@ -272,6 +272,7 @@ impl Reading {
             return None;
         };
         if let Some(reference) = members.get("$ref") {
+            self.keys(place, members, &["$ref"]);
             return self.reference(place, reference);
         }
         self.open.push(place.clone());
@@ -429,6 +430,10 @@ impl Reading {
             }
         };
         if self.open.contains(&target) {
+            self.warn(
+                &at,
+                "leads back to a node around it: the tree fails when it gets here",
+            );
             return Some(Node::Cycle {
                 reference: reference.to_owned(),
             });
@@ -503,10 +508,14 @@ impl Reading {
     /// Warns about members without a meaning.
     fn keys(&mut self, place: &Place, members: &Map<String, Json>, known: &[&str]) {
         for key in members.keys().filter(|key| !known.contains(&key.as_str())) {
-            let line = self.line(&place.at(key), "is not used");
-            if self.warnings.len() < PROBLEMS_MAX && !self.warnings.contains(&line) {
-                self.warnings.push(line);
-            }
+            self.warn(&place.at(key), "is not used");
+        }
+    }
+
+    fn warn(&mut self, place: &Place, message: &str) {
+        let line = self.line(place, message);
+        if self.warnings.len() < PROBLEMS_MAX && !self.warnings.contains(&line) {
+            self.warnings.push(line);
         }
     }
 

@@ -154,6 +154,21 @@ fn references_are_replaced() {
 }
 
 #[test]
+fn members_beside_a_reference_and_cycles_are_warned_about() {
+    let tree = "name: l\nversion: 1.0.0\ntree: {type: sequence, name: S, children: [{$ref: '#/tree'}, {$ref: other.yaml, retries: 3}]}\n";
+    let action = "{type: action, name: O, steps: [{instruct: x}]}";
+    let project = Project::with(&[("tree.yaml", tree), ("other.yaml", action)]);
+    let checked = check(project.folder.path(), "tree.yaml".as_ref()).expect("a tree");
+    assert_eq!(
+        checked.warnings,
+        [
+            "tree.children.0.$ref: leads back to a node around it: the tree fails when it gets here",
+            "tree.children.1.retries: is not used",
+        ]
+    );
+}
+
+#[test]
 fn a_cycle_stays_as_a_marker() {
     let loops = "name: l\nversion: 1.0.0\ntree: {type: sequence, name: S, children: [{$ref: '#/tree'}, {$ref: other.yaml}]}\n";
     let project = Project::with(&[
