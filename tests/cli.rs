@@ -109,4 +109,5 @@ mod telemetry;
 mod test;
 mod tree;
 mod tree_elsewhere;
+mod tree_reach;
 mod waits;

@@ -14,8 +14,10 @@ mod file;
 mod find;
 mod format;
 mod handle;
+mod lookup;
 mod node;
 mod position;
+mod reach;
 mod scope;
 pub mod tools;
 
@@ -28,3 +30,4 @@ pub use find::{has_trees, is_tree_file, tree_files};
 pub use format::TreeFormat;
 pub use handle::Handle;
 pub use node::{Composite, Dialect, Node, Step, Tree};
+pub use reach::Reach;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use flowstone_engine::ids::RunId;
 use flowstone_engine::observer::NoObserver;
 use flowstone_engine::ports::{
-    News, RunFilter, RunRow, StartDecision, StoreError, Target, WaitFilter, WaitRow, WaitState,
+    News, RunRow, StartDecision, StoreError, Target, WaitFilter, WaitRow, WaitState,
 };
 use flowstone_engine::{
     Answering, Caller, Engine, EngineError, ExecuteOptions, StartOptions, Stay,
@@ -25,6 +25,7 @@ use super::elsewhere::check_everywhere;
 use super::error::TreeError;
 use super::handle::{Handle, HandleKind};
 use super::position::{Position, occurrence, path_after};
+use super::reach::Reach;
 use super::{compile, scope};
 
 /// How often a position is read again while another process changes it.
@@ -36,7 +37,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 pub struct Trees<'a> {
     pub(super) engine: &'a Engine,
     /// Distinguishes the process, for handles that end with it.
-    process: &'a str,
+    pub(super) process: &'a str,
     /// The name of the answering person or program in the journal.
     by: Option<String>,
     /// Whether documents of other projects are imported as runs.
@@ -44,6 +45,7 @@ pub struct Trees<'a> {
     executor: Executor,
     /// The documents that the process wrote last.
     written: Option<&'a Written>,
+    pub(super) reach: Reach<'a>,
 }
 
 /// The executor of the runs.
@@ -98,6 +100,7 @@ impl<'a> Trees<'a> {
             imports: true,
             executor: Executor::Caller,
             written: None,
+            reach: Reach::everything(),
         }
     }
 
@@ -121,6 +124,11 @@ impl<'a> Trees<'a> {
         }
     }
 
+    /// Returns the same trees for a driver with limited rights. To them, other runs do not exist.
+    pub fn within(self, reach: Reach<'a>) -> Trees<'a> {
+        Trees { reach, ..self }
+    }
+
     /// Returns the same trees for a process whose worker executes the runs.
     pub fn beside_worker(self) -> Trees<'a> {
         Trees {
@@ -140,8 +148,9 @@ impl<'a> Trees<'a> {
     /// Reads a handle.
     ///
     /// # Errors
-    /// [`TreeError::BadHandle`], as of [`Handle::read`].
+    /// [`TreeError::BadHandle`], as of [`Handle::read`], and [`TreeError::FileRefused`].
     pub fn handle(&self, text: &str) -> Result<Handle, TreeError> {
+        self.reach.check_scheme(text)?;
         Handle::read(text, self.engine.project_root(), None)
     }
 
@@ -155,14 +164,15 @@ impl<'a> Trees<'a> {
     /// # Errors
     /// When the tree has problems or the handle is taken. Nothing was started then.
     pub async fn start(&self, start: &Start) -> Result<(Json, RunId), TreeError> {
-        if self.find(&start.handle).await?.is_some() || document::exists(self, &start.handle)? {
+        if self.find_whole(&start.handle).await?.is_some() || document::exists(self, &start.handle)?
+        {
             return Err(self.taken(&start.handle));
         }
         let tree = check_everywhere(self.engine, &start.path).await?.tree;
         let text = compile::flow_text(&tree, self.engine.settings());
         let input = input(start.gate, &start.handle.uri, &start.tree_uri, None);
         let external = start.handle.external_id(self.process);
-        let run = self.begin(&text, input, external).await?;
+        let run = self.begin(&text, input, external, None).await?;
         let run = run.ok_or_else(|| self.taken(&start.handle))?;
         let uri = match &start.handle.kind {
             HandleKind::Run(name) if name.is_empty() => format!("run://{run}"),
@@ -185,17 +195,19 @@ impl<'a> Trees<'a> {
         }
     }
 
-    /// Adds a run with the text of a flow; `None` if a run with this name exists.
+    /// Adds a run with the text of a flow; `None` if a run with this name exists. `owner`: who has the run, if not the
+    /// driver.
     pub(super) async fn begin(
         &self,
         text: &str,
         input: Value,
         external_id: Option<String>,
+        owner: Option<&str>,
     ) -> Result<Option<RunId>, TreeError> {
         let loaded = self.loaded(text)?;
         let options = StartOptions {
             external_id,
-            started_by: Some("tree".to_owned()),
+            started_by: Some(owner.unwrap_or(&self.reach.started_by).to_owned()),
             is_left: self.executor == Executor::Worker,
             ..StartOptions::with_input(input)
         };
@@ -359,13 +371,18 @@ impl<'a> Trees<'a> {
         position: &Position,
     ) -> Result<Option<Position>, TreeError> {
         let text = self.program_text(&position.run).await?;
-        let (base, generation) = self.generation(handle, &position.run.id).await?;
+        let found = self.find(handle).await?;
+        let Some(found) = found.filter(|found| found.row.id == position.run.id) else {
+            // Another driver answered first.
+            return Ok(None);
+        };
         let given = flowstone_engine::codec::decode(&position.run.input);
         let given = given.unwrap_or(Value::Nil);
         let of = |key: &str| given.get(key).and_then(Value::as_str).unwrap_or_default();
         let input = input(position.has_gate(), of("handle"), of("tree-uri"), None);
-        let name = format!("{base}#{}", generation + 1);
-        match self.begin(&text, input, Some(name)).await? {
+        let name = format!("{}#{}", found.base, found.generation + 1);
+        let owner = Some(&*position.run.started_by);
+        match self.begin(&text, input, Some(name), owner).await? {
             Some(run) => self.settle(&run).await.map(Some),
             // Another driver answered first.
             None => Ok(None),
@@ -463,9 +480,9 @@ impl<'a> Trees<'a> {
     /// Returns the position of the run of a handle and its document, after comparing them.
     async fn at_with(&self, handle: &Handle) -> Result<(Position, Option<Document>), TreeError> {
         let run = match self.find(handle).await? {
-            Some(run) => run,
+            Some(found) if self.reach.has(&found.row) => found.row.id,
             None if self.imports => document::import(self, handle).await?,
-            None => {
+            Some(_) | None => {
                 let uri = handle.uri.clone();
                 return Err(TreeError::NotFound { uri });
             }
@@ -593,67 +610,6 @@ impl<'a> Trees<'a> {
             Err(EngineError::Store(StoreError::LeaseLost { .. })) => Ok(true),
             Err(error) => Err(error.into()),
         }
-    }
-
-    /// Finds the run of a handle: the last one, if an ended run was reset.
-    async fn find(&self, handle: &Handle) -> Result<Option<RunId>, TreeError> {
-        let named = match handle.external_id(self.process) {
-            Some(external) => self.named(&external).await?,
-            None => None,
-        };
-        let found = match (named, &handle.kind) {
-            (Some(run), _) => Some(run),
-            (None, HandleKind::Run(id)) if !id.is_empty() => match self.engine.find_run(id).await {
-                Ok(row) => Some(row.id),
-                Err(EngineError::NoSuchRun { .. }) => None,
-                Err(error) => return Err(error.into()),
-            },
-            (None, _) => None,
-        };
-        let Some(first) = found else {
-            return Ok(None);
-        };
-        let base = self.base(handle, &first);
-        let mut last = first;
-        let mut generation = 2;
-        while let Some(run) = self.named(&format!("{base}#{generation}")).await? {
-            last = run;
-            generation += 1;
-        }
-        Ok(Some(last))
-    }
-
-    async fn generation(&self, handle: &Handle, run: &RunId) -> Result<(String, u32), TreeError> {
-        let row = self.engine.run(run).await?;
-        let numbered = row
-            .external_id
-            .as_deref()
-            .and_then(|name| name.rsplit_once('#'));
-        let number = numbered.and_then(|(base, number)| Some((base, number.parse().ok()?)));
-        Ok(match number {
-            Some((base, number)) => (base.to_owned(), number),
-            None => (self.base(handle, run), 1),
-        })
-    }
-
-    /// Returns the prefix of the names of later runs of a handle.
-    fn base(&self, handle: &Handle, first: &RunId) -> String {
-        match &handle.kind {
-            HandleKind::Run(_) => format!("tree:again:{first}"),
-            HandleKind::File(_) | HandleKind::Memory(_) => {
-                handle.external_id(self.process).unwrap_or_default()
-            }
-        }
-    }
-
-    async fn named(&self, external: &str) -> Result<Option<RunId>, TreeError> {
-        let filter = RunFilter {
-            id_prefix: Some(external.to_owned()),
-            limit: 1,
-            ..RunFilter::default()
-        };
-        let found = self.engine.list_runs(filter).await?;
-        Ok(found.into_iter().next().map(|row| row.id))
     }
 
     /// Returns the text of the flow that a run executes.

@@ -11,6 +11,8 @@ pub enum TreeError {
     Unreadable { uri: String, why: String },
     #[error("`{uri}` is not a handle of a run: {why}")]
     BadHandle { uri: String, why: String },
+    #[error("the document {uri} cannot be the handle of a run for this token")]
+    FileRefused { uri: String },
     #[error("Execution not found: {uri}")]
     NotFound { uri: String },
     #[error("Execution already exists: {uri}")]
@@ -81,6 +83,7 @@ impl TreeError {
             TreeError::Unwritable { .. } => "E1215",
             TreeError::Argument { .. } => "E1216",
             TreeError::UnknownArgument { .. } => "E1217",
+            TreeError::FileRefused { .. } => "E1219",
             TreeError::Engine(error) => error.code(),
         }
     }
@@ -96,6 +99,10 @@ impl TreeError {
             }
             TreeError::BadHandle { .. } => {
                 "use `file:///absolute/path.json` below the project's folder, `memory://NAME` or `run://NAME`"
+                    .to_owned()
+            }
+            TreeError::FileRefused { .. } => {
+                "use `run://NAME` or `memory://NAME`; `file://` needs a token of kind `service` with the scope `edit`, or the owner's"
                     .to_owned()
             }
             TreeError::NotFound { .. } => {

@@ -11,6 +11,8 @@ pub struct Handle {
     /// The text, as the driver writes it.
     pub uri: String,
     pub(super) kind: HandleKind,
+    /// Whether it may be only the beginning of a run's id: a text without a scheme, on the command line.
+    pub(super) may_be_short: bool,
 }
 
 /// The target of a handle.
@@ -20,7 +22,7 @@ pub(super) enum HandleKind {
     File(String),
     /// A name that is known only within the server process.
     Memory(String),
-    /// A name, or the id of a run. Empty for the run's own id.
+    /// A whole name, or the whole id of a run. Empty for the run's own id.
     Run(String),
 }
 
@@ -66,7 +68,12 @@ impl Handle {
             (None, Some(_)) => (format!("run://{text}"), HandleKind::Run(named(text)?)),
             (None, None) => return Err(bad("it has no scheme")),
         };
-        Ok(Handle { uri, kind })
+        let may_be_short = !text.contains("://");
+        Ok(Handle {
+            uri,
+            kind,
+            may_be_short,
+        })
     }
 
     /// Returns the name that the store keeps for a run of this handle. `process`: what distinguishes this process.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use axum::http::{HeaderMap, StatusCode, header};
 use flowstone_engine::ports::RunRow;
 use flowstone_engine::resource::PREFIX;
-use flowstone_engine::token::{Scope, Token};
+use flowstone_engine::token::{Scope, Token, TokenKind};
 use flowstone_engine::waits;
 use serde_json::json;
 
@@ -95,8 +95,17 @@ impl Caller {
 impl Caller {
     /// Tells whether the caller may see the input and the outcome of a run within reach: with the scope `read`, or because
     /// it is their own.
-    pub(super) fn may_read(&self, run: &RunRow) -> bool {
+    pub(crate) fn may_read(&self, run: &RunRow) -> bool {
         self.token.has(Scope::Read) || run.started_by == self.started_by()
+    }
+
+    /// Tells whether the caller may name files of the project that are written for its runs.
+    pub(crate) fn may_name_files(&self) -> bool {
+        match self.token.kind {
+            TokenKind::Owner => true,
+            TokenKind::Service => self.token.has(Scope::Edit),
+            TokenKind::User | TokenKind::Anon => false,
+        }
     }
 }
 

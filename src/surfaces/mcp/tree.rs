@@ -2,16 +2,16 @@
 
 use std::sync::OnceLock;
 
-use flowstone_engine::ports::{Random as _, SystemRandom};
+use flowstone_engine::ports::{Random as _, RunRow, SystemRandom};
 use flowstone_engine::token::Scope;
-use flowstone_fronts::tree::{TreeError, Trees, Written, has_trees, tools};
+use flowstone_fronts::tree::{Reach, TreeError, Trees, Written, has_trees, tools};
 use serde_json::{Map, Value as Json, json};
 
 use super::peer::Request;
 use super::protocol::RpcError;
 use super::sets::ToolSet;
 use super::{content, peer};
-use crate::http::{Caller, EngineContext, Problem};
+use crate::http::{Caller, EngineContext, Problem, runs};
 
 /// Distinguishes this process: `memory://` handles end with it.
 static PROCESS: OnceLock<String> = OnceLock::new();
@@ -79,9 +79,19 @@ pub(super) async fn call(
     tool: &'static tools::Tool,
     arguments: Map<String, Json>,
 ) -> Result<Json, RpcError> {
-    let by = rq.caller.token.attributed_to().to_owned();
+    let caller = rq.caller.clone();
     let asked = rq.server.ask(async move |cx: &EngineContext| {
-        let trees = Trees::new(&cx.engine, process(), Some(by));
+        let by = caller.token.attributed_to().to_owned();
+        // Each driving tool also shows something of its run.
+        let reaches = |run: &RunRow| {
+            runs::is_reached(cx, &caller, (&run.flow, &run.started_by)) && caller.may_read(run)
+        };
+        let reach = Reach {
+            started_by: caller.started_by(),
+            runs: Some(&reaches),
+            files: caller.may_name_files(),
+        };
+        let trees = Trees::new(&cx.engine, process(), Some(by)).within(reach);
         let trees = trees.beside_worker().remembering(&WRITTEN);
         let trees = match tool.reads {
             true => trees.reading(),

@@ -38,7 +38,7 @@ pub(in super::super) async fn import(
     let has_gate = document["protocol_accepted"] == Json::Bool(false) || had_gate(&document);
     let input = driver::input(has_gate, &handle.uri, tree_uri, Some(from));
     let external = trees.external_id(handle);
-    let run = trees.begin(&text, input, external).await?;
+    let run = trees.begin(&text, input, external, None).await?;
     let Some(run) = run else {
         return Err(missing());
     };
