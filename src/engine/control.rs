@@ -179,7 +179,7 @@ impl Engine {
             let is_due = run.due_ms.is_some_and(|due| due <= now_ms);
             let can_go_on = run.status == RunStatus::Running || is_due || answered(run);
             let is_flow = run.program != INTERACTIVE;
-            !run.executing && !run.held && is_flow && (can_go_on || run.cancel_requested.is_some())
+            !run.executing && !run.held && is_flow && (can_go_on || run.has_cancel_to_deliver())
         });
         runs.reverse();
         Ok(runs)
@@ -190,7 +190,7 @@ impl Engine {
         let is_due = run
             .due_ms
             .is_some_and(|due| due <= self.services.clock.now_ms());
-        if run.status != RunStatus::Waiting || is_due || run.cancel_requested.is_some() {
+        if run.status != RunStatus::Waiting || is_due || run.has_cancel_to_deliver() {
             return Ok(true);
         }
         let filter = WaitFilter {

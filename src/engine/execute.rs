@@ -323,6 +323,8 @@ pub(crate) struct Facts {
     pub pass: i64,
     pub seed: u64,
     pub deadline_ms: Option<i64>,
+    /// Whether the row already records that the run is being unwound.
+    pub is_unwinding: bool,
     /// The run's place in traces; `None` for executions that are not a run of a flow.
     pub trace: Option<RunTrace>,
     /// Whether no flow runs, and steps are requested at a prompt.
@@ -337,6 +339,7 @@ impl Facts {
             pass: row.pass,
             seed: row.seed,
             deadline_ms: row.deadline_ms,
+            is_unwinding: row.is_unwinding,
             trace: Some(row.in_trace()),
             is_prompt: false,
         }

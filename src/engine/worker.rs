@@ -21,6 +21,7 @@ pub use planner::Planner;
 use flowstone_lang::session::Session;
 use tokio::sync::Notify;
 
+use self::setbacks::Setbacks;
 use crate::Interrupt;
 use crate::diagnostic::Diagnostic;
 use crate::engine::Engine;
@@ -140,8 +141,9 @@ pub fn serve<E: Send>(
     thread::scope(|scope| {
         let mut lanes = Vec::new();
         let room = Arc::new(Notify::new());
+        let setbacks = Arc::new(Setbacks::default());
         for number in 0..options.threads.get() {
-            let (lane, end) = lane::pair(options.concurrency, &room);
+            let (lane, end) = lane::pair(options.concurrency, &room, &setbacks);
             let watch = watch.clone();
             let (opened, opening) = std::sync::mpsc::sync_channel(1);
             thread::Builder::new()

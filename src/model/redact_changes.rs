@@ -48,6 +48,7 @@ impl Redactor {
                 | Change::CloseWaits
                 | Change::CloseWaitsOf { .. }
                 | Change::CloseChildren { .. }
+                | Change::Unwind
                 | Change::Restart { .. } => {}
             }
         }

@@ -6,6 +6,9 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
+use serde_json::json;
+
+use crate::api::post_to;
 use crate::program::{Ran, Scratch};
 use crate::server::{Answer, Server};
 
@@ -192,6 +195,61 @@ fn a_server_says_what_it_serves() {
     assert_eq!(line(), "1 schedule, of 1 flow");
     signal(child.id(), "-TERM");
     assert_eq!(child.wait().expect("it ends").code(), Some(0));
+}
+
+#[test]
+fn a_cancelled_run_whose_cleanup_sleeps_is_executed_a_few_times() {
+    let scratch = Scratch::new();
+    scratch.write(
+        "flows/oc.edn",
+        "{:slug :oc :flow '(do (flow/on-cancel (fn [] (flow/step :sleep :later {:duration \"3s\"})))
+                               (flow/step :sleep :p {:duration \"60s\"}))}",
+    );
+    let mut child = scratch
+        .command(&["serve", "--listen", "127.0.0.1:0"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let mut lines = BufReader::new(child.stderr.take().expect("a pipe")).lines();
+    let address = loop {
+        let line = lines.next().expect("a line").expect("text");
+        if let Some((_, rest)) = line.split_once("http://") {
+            break rest
+                .split([' ', ';', '/'])
+                .next()
+                .expect("an address")
+                .to_owned();
+        }
+    };
+    let token = std::fs::read_to_string(scratch.path().join(".flowstone/owner.token"));
+    let token = token.expect("the owner's token");
+    let post = |path: &str| post_to(&address, token.trim(), path, &json!({"wait": "2s"}));
+    let run = post("/api/v1/flows/oc/runs").json();
+    let id = run["id"].as_str().expect("an id");
+    let cancelled = post_to(
+        &address,
+        token.trim(),
+        &format!("/api/v1/runs/{id}/cancel"),
+        &json!({}),
+    );
+    assert!(cancelled.status < 300, "{cancelled:?}");
+    assert_eq!(
+        scratch.run(&["runs", "watch", id]).code,
+        Some(1),
+        "{cancelled:?}"
+    );
+    signal(child.id(), "-TERM");
+    let rest: Vec<String> = lines.map(|line| line.expect("text")).collect();
+    child.wait().expect("it ends");
+    let waits = rest.iter().filter(|line| line.contains("waiting")).count();
+    assert!((1..=4).contains(&waits), "{rest:#?}");
+    assert!(!rest.iter().any(|line| line.contains("E0500")), "{rest:#?}");
+    assert!(
+        rest.iter().any(|line| line.contains("cancelled")),
+        "{rest:#?}"
+    );
 }
 
 #[test]

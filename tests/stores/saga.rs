@@ -202,6 +202,66 @@ fn a_cancelled_run_executes_its_finally_blocks() {
 }
 
 #[test]
+fn a_cleanup_that_waits_survives_a_crash_at_any_commit() {
+    let text = "(do (flow/on-cancel (fn [] (flow/step :write :told {}) (flow/step :pause :later {:times 6000})
+                                     (flow/step :look :last {:times 1 :retry {:max-attempts 2 :initial-interval-ms 5000}})))
+                    (flow/compensate (flow/step :write :a {})
+                                     (fn [] (flow/step :hold :sure {}) (flow/step :write :undo-a {})))
+                    (flow/step :pause :p {:times 60000}))";
+    for silently in [false, true] {
+        for left in 0.. {
+            let bench = Bench::over(STORE);
+            let run = bench.start(&bench.engine(), text);
+            let mut executions = 0;
+            let mut go_on = |engine: &Engine| {
+                let options = ExecuteOptions {
+                    stay: Stay::No,
+                    ..ExecuteOptions::default()
+                };
+                executions += 1;
+                let found = block_on(engine.execute(&run, Rc::new(NoObserver), options));
+                outcome_text(&found)
+            };
+            assert!(go_on(&bench.engine()).starts_with("waiting"));
+            block_on(bench.engine().request_cancel(&run, "enough")).expect("requested");
+            let mut has_crashed = false;
+            let mut engine = bench.engine_over(stores(&bench, left, silently));
+            for _ in 0..8 {
+                while !block_on(engine.resumable()).expect("runs").is_empty() {
+                    if go_on(&engine).contains("the process is dead") {
+                        has_crashed = true;
+                        drop(engine);
+                        engine = bench.engine();
+                    }
+                }
+                bench.clock.advance(3_000);
+                for wait in block_on(engine.list_waits(WaitFilter::default())).expect("waits") {
+                    let answer = codec::decode("{:action :retry}").expect("EDN");
+                    let in_doubt = Value::keyword("retry");
+                    let answer = if wait.path.ends_with("sure") {
+                        answer
+                    } else {
+                        in_doubt
+                    };
+                    block_on(engine.complete_wait(&wait.id, &answer, false)).expect("answered");
+                }
+            }
+            let place = format!("left {left} silently {silently}: {executions} executions");
+            let last = outcome(&bench.engine(), &run);
+            assert_eq!(last, "cancelled: enough", "{place}");
+            assert!(executions <= 9, "{place}");
+            for step in ["told=", "last=", "undo-a="] {
+                assert!(bench.effects().contains(step), "{place} {step}");
+            }
+            if !has_crashed {
+                assert_eq!(executions, 5, "{place}");
+                break;
+            }
+        }
+    }
+}
+
+#[test]
 fn force_terminates_a_run_at_once() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();

@@ -5,6 +5,7 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use expect_test::expect;
 use flowstone_engine::disk::load;
@@ -175,15 +176,19 @@ fn engine(home: &Path, stores: Stores, clock: Arc<SimulatedClock>, seed: u64) ->
 }
 
 fn start(engine: &Engine, home: &Path, text: &str, is_left: bool) -> RunId {
+    let options = StartOptions {
+        is_left,
+        ..StartOptions::with_input(Value::map([]))
+    };
+    start_with(engine, home, text, options)
+}
+
+fn start_with(engine: &Engine, home: &Path, text: &str, options: StartOptions) -> RunId {
     let path = home.join("flow.clj");
     std::fs::write(&path, text).expect("a file");
     let loaded = load(&Session::new(), &path, "flow.clj")
         .loaded
         .expect("a flow");
-    let options = StartOptions {
-        is_left,
-        ..StartOptions::with_input(Value::map([]))
-    };
     block_on(engine.start(&loaded, options)).expect("it starts")
 }
 
@@ -300,6 +305,105 @@ fn a_worker_resumes_every_run_that_can_continue() {
     shop.clock.advance(60_000);
     expect!["flow [:slept]"].assert_eq(&shop.work());
     assert_eq!(shop.status(&sleeps), RunStatus::Completed);
+}
+
+/// Flows that wait for a minute, and whose cleanup waits for an answer or for six seconds.
+const CLEANUPS: [&str; 6] = [
+    "(do (flow/on-cancel (fn [] (flow/step :nap :later {:millis 6000}))) (flow/step :nap :p {:millis 60000}))",
+    "(do (flow/on-cancel (fn [] (flow/step :gate :sure {:key \"sure\"}))) (flow/step :nap :p {:millis 60000}))",
+    "(do (flow/compensate 1 (fn [] (flow/step :nap :later {:millis 6000}))) (flow/step :nap :p {:millis 60000}))",
+    "(do (flow/compensate 1 (fn [] (flow/step :gate :sure {:key \"sure\"}))) (flow/step :nap :p {:millis 60000}))",
+    "(try (flow/step :nap :p {:millis 60000}) (finally (flow/step :nap :later {:millis 6000})))",
+    "(flow/all [(fn [] (try (flow/step :nap :p {:millis 60000}) (finally (flow/step :gate :sure {:key \"sure\"}))))
+                (fn [] (flow/on-cancel (fn [] (flow/step :nap :later {:millis 3000}))) (flow/step :nap :q {:millis 60000}))])",
+];
+
+/// Works until a run has ended: answers the wait of its cleanup, and advances the clock.
+fn clean_up(shop: &Shop, run: &RunId, text: &str) -> RunStatus {
+    let answer = codec::decode("{:action :go}").expect("EDN");
+    let engine = shop.engine(shop.stores());
+    if text.contains(":gate") {
+        block_on(engine.complete_wait("sure", &answer, false)).expect("answered");
+        assert_eq!(shop.work().lines().count(), 1, "{text}");
+    }
+    if text.contains(":later") {
+        assert_eq!(shop.work(), "", "{text}");
+        shop.clock.advance(6_000);
+        assert_eq!(shop.work().lines().count(), 1, "{text}");
+    }
+    shop.status(run)
+}
+
+#[test]
+fn a_cancelled_run_whose_cleanup_waits_is_executed_once_for_each_event() {
+    for text in CLEANUPS {
+        let shop = Shop::new("2026-05-01T00:00:00Z");
+        let run = shop.leave(text);
+        assert_eq!(shop.work(), "flow waits", "{text}");
+        let engine = shop.engine(shop.stores());
+        block_on(engine.request_cancel(&run, "enough")).expect("requested");
+        assert_eq!(block_on(engine.resumable()).expect("runs").len(), 1);
+        assert_eq!(shop.work(), "flow waits", "{text}");
+        assert!(block_on(engine.resumable()).expect("runs").is_empty());
+        block_on(engine.request_cancel(&run, "again")).expect("requested");
+        assert_eq!(shop.work(), "", "{text}");
+        assert_eq!(clean_up(&shop, &run, text), RunStatus::Cancelled, "{text}");
+    }
+}
+
+#[test]
+fn a_late_run_whose_cleanup_waits_is_executed_once_for_each_event() {
+    for text in CLEANUPS {
+        for is_cancelled in [false, true] {
+            let shop = Shop::new("2026-05-01T00:00:00Z");
+            let options = StartOptions {
+                is_left: true,
+                timeout: Some(Duration::from_secs(5)),
+                ..StartOptions::with_input(Value::map([]))
+            };
+            let engine = shop.engine(shop.stores());
+            let run = start_with(&engine, shop.home.path(), text, options);
+            assert_eq!(shop.work(), "flow waits", "{text}");
+            shop.clock.advance(5_000);
+            assert_eq!(shop.work(), "flow waits", "{text}");
+            let mut expected = RunStatus::TimedOut;
+            if is_cancelled {
+                block_on(engine.request_cancel(&run, "enough")).expect("requested");
+                expected = RunStatus::Cancelled;
+            }
+            assert_eq!(shop.work(), "", "{text}");
+            assert_eq!(clean_up(&shop, &run, text), expected, "{text}");
+        }
+    }
+}
+
+#[test]
+fn a_failed_run_whose_compensation_waits_is_not_woken_by_a_cancellation() {
+    let shop = Shop::new("2026-05-01T00:00:00Z");
+    let run = shop.leave(
+        "(do (flow/compensate 1 (fn [] (flow/step :gate :sure {:key \"sure\"})))
+             (throw (ex-info \"late\" {})))",
+    );
+    assert_eq!(shop.work(), "flow waits");
+    let engine = shop.engine(shop.stores());
+    block_on(engine.request_cancel(&run, "enough")).expect("requested");
+    assert_eq!(shop.work(), "");
+    assert_eq!(clean_up(&shop, &run, ":gate"), RunStatus::Failed);
+}
+
+#[test]
+fn a_run_whose_cleanup_waits_can_be_terminated() {
+    for text in CLEANUPS {
+        let shop = Shop::new("2026-05-01T00:00:00Z");
+        let run = shop.leave(text);
+        shop.work();
+        let engine = shop.engine(shop.stores());
+        block_on(engine.request_cancel(&run, "enough")).expect("requested");
+        shop.work();
+        block_on(engine.request_end(&run, "now")).expect("terminated");
+        assert_eq!(shop.work(), "", "{text}");
+        assert_eq!(shop.status(&run), RunStatus::Terminated, "{text}");
+    }
 }
 
 #[test]

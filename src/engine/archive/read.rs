@@ -211,6 +211,8 @@ fn read_row(fields: &Fields<'_>) -> Read<RunRow> {
         result: fields.maybe("result")?,
         error: fields.maybe("error")?,
         cancel_requested: fields.maybe("cancel")?,
+        // Written again when the run waits next.
+        is_unwinding: false,
         executing: false,
         created_ms: fields.time("created")?,
         updated_ms: fields.time("updated")?,

@@ -47,10 +47,14 @@ impl Executor<'_> {
         }
     }
 
+    /// Tells whether the run is being unwound: cancelled, late, or compensated.
+    pub(super) fn is_unwinding(&self) -> bool {
+        self.is_compensating.get() || self.cancelling.borrow().is_some()
+    }
+
     /// Returns the deadline at which the run is unwound, if it is not being unwound yet.
     pub(super) fn deadline_ms(&self) -> Option<i64> {
-        let is_unwinding = self.is_compensating.get() || self.cancelling.borrow().is_some();
-        self.facts.deadline_ms.filter(|_| !is_unwinding)
+        self.facts.deadline_ms.filter(|_| !self.is_unwinding())
     }
 
     /// Returns a time, or the run's deadline if that is earlier.
@@ -112,7 +116,6 @@ impl Executor<'_> {
     /// Checks the store for a request to cancel the run.
     pub(super) async fn poll_cancel(&self) -> Result<(), Halt> {
         self.check_cancel()?;
-        let is_unwinding = self.is_compensating.get() || self.cancelling.borrow().is_some();
         let has_news = self.options.interrupt.take_notification();
         if !self.shared.poll_is_due(self.now_ms()) && !has_news {
             return Ok(());
@@ -130,7 +133,7 @@ impl Executor<'_> {
         }
         match row
             .and_then(|row| row.cancel_requested)
-            .filter(|_| !is_unwinding)
+            .filter(|_| !self.is_unwinding())
         {
             Some(reason) => Err(Halt::Cancelled { reason }),
             None => Ok(()),

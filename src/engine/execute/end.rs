@@ -274,6 +274,11 @@ impl Executor<'_> {
         let Ended::Suspended { reason, due_ms } = left else {
             return Ok(RunOutcome::Interrupted);
         };
+        let is_executed = !self.replay_only && self.dry_run.is_none();
+        if is_executed && self.is_unwinding() && !self.facts.is_unwinding {
+            // Otherwise a delivered cancel request would make the waiting run due again at once.
+            self.shared.journal.commit(vec![Change::Unwind]).await?;
+        }
         let waits = self.engine.waits_below(&self.scope.run).await?;
         Ok(RunOutcome::Waiting {
             reason,

@@ -70,6 +70,7 @@ impl Recorder {
                 | Change::CloseWaits
                 | Change::CloseWaitsOf { .. }
                 | Change::CloseChildren { .. }
+                | Change::Unwind
                 | Change::Signal { .. }
                 | Change::Restart { .. } => {}
             }

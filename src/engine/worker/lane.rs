@@ -58,10 +58,16 @@ pub(super) struct Lane {
 pub(super) struct LaneEnd {
     runs: UnboundedReceiver<Taken>,
     load: Arc<Load>,
+    setbacks: Arc<Setbacks>,
     capacity: usize,
 }
 
-pub(super) fn pair(concurrency: NonZeroUsize, room: &Arc<Notify>) -> (Lane, LaneEnd) {
+/// Creates a thread's channel. `setbacks` are shared by all threads of a worker, because any of them may take a run.
+pub(super) fn pair(
+    concurrency: NonZeroUsize,
+    room: &Arc<Notify>,
+    setbacks: &Arc<Setbacks>,
+) -> (Lane, LaneEnd) {
     // Bounded by the dispatcher, which assigns no more runs than there is room for.
     let (sender, runs) = unbounded_channel();
     let load = Arc::new(Load {
@@ -77,6 +83,7 @@ pub(super) fn pair(concurrency: NonZeroUsize, room: &Arc<Notify>) -> (Lane, Lane
     let end = LaneEnd {
         runs,
         load,
+        setbacks: setbacks.clone(),
         capacity,
     };
     (lane, end)
@@ -109,7 +116,7 @@ struct LaneState {
     execute: ExecuteOptions,
     watch: Arc<dyn Watch>,
     load: Arc<Load>,
-    setbacks: Setbacks,
+    setbacks: Arc<Setbacks>,
     capacity: usize,
 }
 
@@ -141,7 +148,7 @@ impl LaneEnd {
             },
             watch,
             load: self.load.clone(),
-            setbacks: Setbacks::default(),
+            setbacks: self.setbacks.clone(),
             capacity: self.capacity,
         });
         let interrupt = options.interrupt.clone();

@@ -29,6 +29,9 @@ pub(super) struct Setbacks(Mutex<HashMap<RunId, Known>>);
 struct Known {
     failures: u32,
     loops: u32,
+    /// The run was found looping, and has made no progress since.
+    was_looping: bool,
+    /// When it was left, or the end of its pause.
     left_ms: i64,
     /// The wait that it was left at.
     wait: Option<String>,
@@ -50,30 +53,43 @@ impl Setbacks {
                 let known = all.entry(run.clone()).or_default();
                 let pause = FIRST_MS.saturating_mul(1 << known.failures.min(16));
                 known.failures += 1;
-                match error {
+                let pause = match error {
                     EngineError::Internal(_) if known.failures >= INTERNAL => LASTING_ERROR_MS,
                     _ => pause.min(LONGEST_MS),
+                };
+                if known.was_looping {
+                    known.left_ms = now_ms.saturating_add(pause);
                 }
+                pause
             }
         };
         Some(now_ms.saturating_add(pause))
     }
 
     /// Records that a run was left waiting; tells whether it returns repeatedly without progress. Another wait than before
-    /// is progress.
+    /// is progress. Progress ends a row of failures; a run that loops again right after its pause continues the row.
     pub(super) fn is_looping(&self, run: &RunId, wait: Option<&str>, now_ms: i64) -> bool {
         let mut all = self.lock();
         if all.len() > KEPT {
             all.retain(|_, known| known.failures > 0 || now_ms - known.left_ms < SOON_MS);
         }
         let known = all.entry(run.clone()).or_default();
-        known.failures = 0;
         let is_same = wait.is_none() || known.wait.as_deref() == wait;
-        let is_soon = is_same && now_ms - known.left_ms < SOON_MS;
+        let soon_ms = if known.was_looping { FIRST_MS } else { SOON_MS };
+        let is_soon = is_same && now_ms - known.left_ms < soon_ms;
+        known.was_looping &= is_soon;
+        if !known.was_looping {
+            known.failures = 0;
+        }
         known.wait = wait.map(str::to_owned);
         known.left_ms = now_ms;
         known.loops = if is_soon { known.loops + 1 } else { 0 };
-        known.loops > LOOPS
+        let is_looping = known.loops > LOOPS;
+        if is_looping {
+            known.was_looping = true;
+            known.loops = 0;
+        }
+        is_looping
     }
 
     pub(super) fn forget(&self, run: &RunId) {
@@ -101,6 +117,28 @@ mod tests {
         for _ in 0..20 {
             assert!(setbacks.after(&other, &busy, 0) <= Some(LONGEST_MS));
         }
+    }
+
+    #[test]
+    fn a_run_that_loops_again_after_each_pause_is_left_aside_for_a_day() {
+        let (setbacks, run) = (Setbacks::default(), RunId::from_text("r"));
+        let error = EngineError::Internal("it loops".to_owned());
+        let mut now_ms = 1_000_000;
+        let mut pauses = Vec::new();
+        while pauses.len() < 3 {
+            now_ms += 1;
+            if setbacks.is_looping(&run, None, now_ms) {
+                let again_ms = setbacks.after(&run, &error, now_ms).expect("a pause");
+                pauses.push(again_ms - now_ms);
+                now_ms = again_ms;
+            }
+        }
+        assert_eq!(pauses, [FIRST_MS, 2 * FIRST_MS, LASTING_ERROR_MS]);
+        // A run that returns late has made progress: the row begins again.
+        let later_ms = now_ms + 10 * FIRST_MS;
+        assert!(!setbacks.is_looping(&run, None, later_ms));
+        let again_ms = setbacks.after(&run, &error, later_ms);
+        assert_eq!(again_ms, Some(later_ms + FIRST_MS));
     }
 
     #[test]

@@ -96,6 +96,8 @@ pub enum Change {
         dedup: String,
         payload: String,
     },
+    /// Records that the run is being unwound: a request to cancel it has no further effect, and does not make it due.
+    Unwind,
     /// Begins the next pass: journal and waits are removed, and the run continues with this input and seed.
     Restart { input: String, seed: u64 },
 }

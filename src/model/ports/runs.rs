@@ -279,6 +279,8 @@ pub struct RunRow {
     pub error: Option<String>,
     /// The reason for which someone asked for the run to be cancelled.
     pub cancel_requested: Option<String>,
+    /// The run is being unwound: it was cancelled or has failed, and waits in its cleanup.
+    pub is_unwinding: bool,
     /// A live process executes the run now.
     pub executing: bool,
     /// A process has executed the run before.
@@ -318,6 +320,11 @@ pub struct RunRow {
 }
 
 impl RunRow {
+    /// Tells whether a request to cancel the run still has to be delivered to its flow.
+    pub fn has_cancel_to_deliver(&self) -> bool {
+        self.cancel_requested.is_some() && !self.is_unwinding
+    }
+
     /// Returns the place of the run in its trace.
     pub fn in_trace(&self) -> RunTrace {
         let root = self.parent.as_ref().map_or(&self.id, |parent| &parent.root);

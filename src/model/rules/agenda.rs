@@ -16,6 +16,7 @@ pub struct Idle {
     pub due_ms: Option<i64>,
     /// A wait of the run was answered.
     pub is_answered: bool,
+    /// Someone asked for the run to be cancelled, and it is not being unwound yet.
     pub is_cancel_requested: bool,
     /// When a worker may try again after one could not execute the run.
     pub again_ms: Option<i64>,

@@ -131,7 +131,7 @@ fn idle(run: &Run, is_answered: bool) -> Idle {
         is_held: row.held,
         due_ms: row.due_ms,
         is_answered,
-        is_cancel_requested: row.cancel_requested.is_some(),
+        is_cancel_requested: row.has_cancel_to_deliver(),
         again_ms: run.again_ms.filter(|_| row.setback.is_some()),
     }
 }

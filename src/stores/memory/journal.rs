@@ -71,6 +71,7 @@ fn news_in(batch: &Batch) -> News {
         | Change::CloseWait { .. }
         | Change::CloseWaits
         | Change::CloseWaitsOf { .. }
+        | Change::Unwind
         | Change::Restart { .. } => false,
     };
     match batch.changes.iter().any(is_news) {
@@ -120,6 +121,11 @@ fn make(
         Change::CloseWaitsOf { path } => {
             for key in tx.close_waits_of(num, path) {
                 jobs::give_up(tx, &batch.run, &key, now_ms)?;
+            }
+        }
+        Change::Unwind => {
+            if let Some(run) = tx.state.runs.get_mut(&num) {
+                run.row.is_unwinding = true;
             }
         }
         Change::CloseChildren { only } => {

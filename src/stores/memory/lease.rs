@@ -31,7 +31,7 @@ impl Tx<'_> {
             RunStatus::Waiting => {
                 let mut waits = self.state.waits_of(num);
                 run.row.due_ms.is_some_and(|due_ms| due_ms <= now_ms)
-                    || run.row.cancel_requested.is_some()
+                    || run.row.has_cancel_to_deliver()
                     || waits.any(|(_, wait)| wait.row.state == WaitState::Completed)
             }
             _ => !run.is_over(),

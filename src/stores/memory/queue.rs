@@ -131,6 +131,7 @@ fn row(run: &NewRun, status: RunStatus) -> RunRow {
         result: None,
         error: None,
         cancel_requested: None,
+        is_unwinding: false,
         executing: false,
         begun: false,
         created_ms: run.now_ms,

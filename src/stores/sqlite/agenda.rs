@@ -41,7 +41,7 @@ const READY: &[&str] = &[
        AND run.status = 'waiting' AND run.held = 0 AND run.lease_owner IS NULL AND (run.setback IS NULL OR run.again_ms <= ?1)
      LIMIT ?2",
     "SELECT num, priority FROM run INDEXED BY run_cancel
-     WHERE cancel IS NOT NULL AND ended_ms IS NULL
+     WHERE cancel IS NOT NULL AND unwinding = 0 AND ended_ms IS NULL
        AND status IN ('running', 'waiting') AND lease_owner IS NULL AND held = 0
        AND program <> 'interactive'
        AND (setback IS NULL OR again_ms <= ?1)

@@ -103,6 +103,7 @@ fn make(db: &Connection, (run, batch): (i64, &Batch), change: &Change) -> Result
                 rules::give_up(&mut Rows::new(db), &batch.run, &key, batch.now_ms)
             })
         }
+        Change::Unwind => runs::unwind(db, run),
         Change::CloseChildren { only } => {
             run_tree::close_children(&mut Rows::new(db), &batch.run, only.as_ref(), batch.now_ms)
         }

@@ -81,7 +81,7 @@ impl LeaseRows for Leases<'_> {
             .prepare_cached(
                 "SELECT num, pass, crashes, crash_mark FROM run
                  WHERE id = ?1 AND lease_owner = ?2 AND ended_ms IS NULL AND status <> 'queued'
-                   AND (status <> 'waiting' OR due_ms <= ?3 OR cancel IS NOT NULL
+                   AND (status <> 'waiting' OR due_ms <= ?3 OR (cancel IS NOT NULL AND unwinding = 0)
                         OR EXISTS (SELECT 1 FROM wait WHERE wait.run = run.num AND wait.state = 'completed'))",
             )
             .and_then(|mut sql| {

@@ -57,6 +57,7 @@ const STEPS: &[&[&str]] = &[
     &[jobs::SCHEMA],
     &[delivery::SCHEMA],
     &[runs::FORMAT_11],
+    &[runs::FORMAT_12],
 ];
 /// Maximum time that another process may lock the file.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);

@@ -16,7 +16,7 @@ use super::failure::failed;
 use super::feed;
 use super::lease::Leases;
 use super::owner::{Alive, Owner};
-use super::queue::Sql as Rows;
+use super::queue::{Sql as Rows, execute};
 
 /// The tables of this part.
 pub(super) const SCHEMA: &str = "
@@ -96,10 +96,17 @@ pub(super) const FORMAT_11: &str = "
 ALTER TABLE run ADD COLUMN trace TEXT;
 ";
 
+/// The additions of format 12. `unwinding`: the run is being unwound, so a request to cancel it does not make it due.
+pub(super) const FORMAT_12: &str = "
+ALTER TABLE run ADD COLUMN unwinding INTEGER NOT NULL DEFAULT 0;
+DROP INDEX run_cancel;
+CREATE INDEX run_cancel ON run (num) WHERE cancel IS NOT NULL AND unwinding = 0 AND ended_ms IS NULL;
+";
+
 pub(super) const COLUMNS: &str = "id, external_id, program, flow, status, wait_reason, due_ms, input, seed, result, error, \
                        cancel, lease_owner, created_ms, updated_ms, invocation, key, priority, started_by, origin, \
                        parent, root, depth, parent_close, pass, force, ended_ms, deadline_ms, held, pruned_ms, setback, \
-                       bindings, lease_epoch > 0, quarantine, trace";
+                       bindings, lease_epoch > 0, quarantine, trace, unwinding";
 
 pub(super) fn create(db: &Connection, owner: &Owner, run: &NewRun) -> Result<RunId, StoreError> {
     match by_external_id(db, run)? {
@@ -328,6 +335,7 @@ pub(super) fn run_row(row: &Row<'_>, owner: &Alive<'_>) -> rusqlite::Result<RunR
         trace: row
             .get::<_, Option<String>>(34)?
             .and_then(|text| TraceOrigin::parse(&text)),
+        is_unwinding: row.get(35)?,
     })
 }
 
@@ -415,6 +423,11 @@ pub(super) fn update(
         }
         None => Ok(()),
     }
+}
+
+/// Records that a run is being unwound.
+pub(super) fn unwind(db: &Connection, run: i64) -> Result<(), StoreError> {
+    execute(db, "UPDATE run SET unwinding = 1 WHERE num = ?1", [run])
 }
 
 /// Writes the input and seed of a run's next pass, and returns the number of the pass.

@@ -41,6 +41,7 @@ fn row(status: RunStatus) -> RunRow {
         result: Some("\"saved\"".to_owned()),
         error: None,
         cancel_requested: None,
+        is_unwinding: false,
         executing: false,
         begun: true,
         created_ms: 0,
