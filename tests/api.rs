@@ -67,9 +67,9 @@ impl Api {
     }
 
     /// Serves with a log of JSON in the file `server.log` of the project.
-    pub fn serve_logged(scratch: &Scratch) -> Api {
+    pub fn serve_logged(scratch: &Scratch, filter: &str) -> Api {
         let log = std::fs::File::create(scratch.path().join("server.log"));
-        let variables = [("FLOWSTONE_LOG", "info"), ("FLOWSTONE_LOG_FORMAT", "json")];
+        let variables = [("FLOWSTONE_LOG", filter), ("FLOWSTONE_LOG_FORMAT", "json")];
         let variables = variables.map(|(key, value)| (key, value.to_owned()));
         Api::start(scratch, (&[], &variables), log.expect("a file").into())
     }

@@ -482,10 +482,21 @@ fn a_webhook_completes_the_wait_that_it_is_for() {
     let done = hook(&api, "/local/events/cb", "s1", &[], body);
     assert_eq!(done.status, 202, "{done:?}");
     assert_eq!(ended(&scratch, &api, &one), json!({"paid": true}));
-    assert_eq!(
-        hook(&api, "/local/events/cb", "s1", &[], body).problem(),
-        "404 E1014"
-    );
+    // The wait is over. Its sender is told so if the response was lost; to all others, there is nothing.
+    let again = hook(&api, "/local/events/cb", "s1", &[], body);
+    assert_eq!(again.status, 202, "{again:?}");
+    assert_eq!(again.json()["deduped"], true, "{again:?}");
+    for (secret, body) in [("s1", r#"{"paid": false}"#), ("s2", body)] {
+        let other = hook(&api, "/local/events/cb", secret, &[], body);
+        assert_eq!(other.problem(), "404 E1014", "{secret} {body}");
+    }
+    // Nor does it answer a later wait.
+    let three = waiting(&api, "callback", &json!({"key": "c"}));
+    let again = hook(&api, "/local/events/cb", "s1", &[], body);
+    assert_eq!(again.json()["deduped"], true, "{again:?}");
+    let later = hook(&api, "/local/events/cb", "s1", &[], r#"{"paid": 2}"#);
+    assert_eq!(later.json()["deduped"], false, "{later:?}");
+    assert_eq!(ended(&scratch, &api, &three), json!({"paid": 2}));
 
     // Without a proof of its own, a token for the flow is needed. The key is the rest of the path.
     let run = waiting(&api, "tokened", &json!({}));

@@ -25,7 +25,7 @@ fn line_of(scratch: &Scratch, reply: &Reply) -> Value {
 fn the_line_of_a_request_names_the_run_that_it_started_or_was_about() {
     let scratch = Scratch::new();
     scratch.write("flows/ask.edn", ASK);
-    let api = Api::serve_logged(&scratch);
+    let api = Api::serve_logged(&scratch, "flowstone::server=info");
     let begin = || api.post("/api/v1/flows/ask/runs", &json!({"wait": "60s"}));
     let started = begin();
     let run = started.json()["id"].clone();
@@ -52,10 +52,35 @@ fn the_line_of_a_request_names_the_run_that_it_started_or_was_about() {
 #[test]
 fn the_id_that_a_sender_gives_a_request_counts_from_a_proxy_only() {
     let scratch = Scratch::new();
-    let api = Api::serve_logged(&scratch);
+    let api = Api::serve_logged(&scratch, "info");
     let given = api.request("GET /healthz", &["x-request-id: forged-1"], "");
     assert_eq!(given.status, 200);
     assert_ne!(given.header("x-request-id"), Some("forged-1"));
     line_of(&scratch, &given);
     assert!(!scratch.read("server.log").contains("forged-1"));
+}
+
+#[test]
+fn the_reason_of_a_failed_proof_is_a_line_of_the_server() {
+    let scratch = Scratch::new();
+    scratch.write(
+        "flows/paid.edn",
+        r#"{:slug :paid :invocations {:default {:inputs []}}
+            :interfaces {:webhook [{:id :in :invocation :default :auth {:type :github :secret-ref :hook}}]}
+            :flow '1}"#,
+    );
+    scratch.write(".env", "HOOK=s1\n");
+    let api = Api::serve_logged(&scratch, "flowstone::server=info");
+    let signed = "x-hub-signature-256: sha256=00";
+    let path = "POST /api/flows/paid/interfaces/live/in";
+    let refused = api.request(path, &[signed, "content-type: application/json"], "{}");
+    assert_eq!(refused.status, 401, "{refused:?}");
+    let log = scratch.read("server.log");
+    let mut lines = log
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let line = lines.find(|line| line["message"] == "a proof failed");
+    let line = line.unwrap_or_else(|| panic!("{log}"));
+    assert_eq!(line["target"], "flowstone::server", "{line}");
+    assert!(line["span"]["request"].is_string(), "{line}");
 }

@@ -77,4 +77,36 @@ fn wrong_settings_are_reported() {
         "{ran:?}"
     );
     assert!(run(&scratch, &[]).err.is_empty());
+    let empty = [("FLOWSTONE_LOG", ""), ("RUST_LOG", "debug")];
+    assert!(run(&scratch, &empty).err.is_empty());
+}
+
+#[test]
+fn lines_have_the_spans_around_them_with_every_filter() {
+    let listed = |filter: &str| {
+        let ran = run(&Scratch::new(), &[("FLOWSTONE_LOG", filter)]);
+        let line = ran.err.lines().find(|line| line.contains("begins"));
+        line.unwrap_or_else(|| panic!("{ran:?}")).to_owned()
+    };
+    for filter in ["info", "flowstone::flow=info"] {
+        let line = listed(filter);
+        assert!(line.contains("run{id="), "{filter}: {line}");
+    }
+    let ran = run(&Scratch::new(), &[("FLOWSTONE_LOG", "info")]);
+    assert!(!ran.err.contains("flowstone::step:"), "{ran:?}");
+    let ran = run(
+        &Scratch::new(),
+        &[("FLOWSTONE_LOG", "[step{path=count}]=debug")],
+    );
+    assert!(ran.err.contains("flowstone::step: finished"), "{ran:?}");
+    let ran = run(
+        &Scratch::new(),
+        &[("FLOWSTONE_LOG", "[step{path=other}]=debug")],
+    );
+    assert!(!ran.err.contains("flowstone::step: finished"), "{ran:?}");
+    assert!(
+        run(&Scratch::new(), &[("FLOWSTONE_LOG", "off")])
+            .err
+            .is_empty()
+    );
 }

@@ -26,7 +26,10 @@ const ORDER: &str = r#"{:slug :order :description "Looks up an order." :tags [:s
                      {:tool-name "ask_order" :kind :prompt :invocation :default}
                      {:tool-name "off" :invocation :default :enabled false}]}
   :flow '(let [in (flow/input)]
-           (if (= "bad" (:id in)) (throw (ex-info "no such order" {})) {:id (:id in) :size (:size in)}))}"#;
+           (case (:id in)
+             "bad" (throw (ex-info "no such order" {}))
+             "zero" (/ 1 0)
+             {:id (:id in) :size (:size in)}))}"#;
 
 const PAY: &str = r#"{:slug :pay :invocations {:default {:inputs []}}
   :interfaces {:mcp [{:tool-name "pay" :invocation :default}]}
@@ -185,9 +188,26 @@ fn failures_and_bad_arguments_are_answers_of_the_tool() {
     }
     let unknown = client.call("no_such_tool", &json!({}));
     assert_eq!(unknown["error"]["code"], -32602, "{unknown}");
-    // Only the failed one is a run.
+    let failed = client.call("find_order", &json!({"id": "zero"}));
+    let text = failed["content"][0]["text"].as_str().expect("a text");
+    assert!(text.contains("\ncode: E0322\nrun: "), "{text}");
+    let facts = &failed["_meta"];
+    assert_eq!(
+        (&facts["code"], &facts["status"]),
+        (&json!("E0322"), &json!("failed"))
+    );
+    let read = client.ask("resources/read", &json!({"uri": "orders://zero"}));
+    assert_eq!(read["error"]["data"]["code"], "E0322", "{read}");
+    let task = json!({"name": "find_order", "arguments": {"id": "zero"}, "task": {}});
+    let task = client.ask("tools/call", &task)["task"]["taskId"].take();
+    let result = client.ask("tasks/result", &json!({"taskId": task}));
+    assert_eq!(result["_meta"]["code"], "E0322", "{result}");
+    let found = client.ask("tasks/get", &json!({"taskId": task}));
+    let message = found["statusMessage"].as_str().expect("a message");
+    assert!(message.contains("code: E0322"), "{found}");
+    // Only the failed ones are runs.
     let runs = api.get("/api/v1/runs").json();
-    assert_eq!(runs["runs"].as_array().map(Vec::len), Some(1), "{runs}");
+    assert_eq!(runs["runs"].as_array().map(Vec::len), Some(4), "{runs}");
 }
 
 #[test]

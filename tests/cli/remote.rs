@@ -187,6 +187,12 @@ fn runs_are_started_and_answered_on_a_server() {
         .expect("a run")
         .to_owned();
     assert_eq!(scratch.run(&["runs", "watch", &run]).code, Some(0));
+    // Its key still names the wait once it is over.
+    let late = there(&["waits", "approve", key]);
+    refused(&late, "E0515");
+    assert!(late.err.contains("answered already"), "{late:?}");
+    let ended = there(&["waits", "show", key]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
     let fork = there(&["runs", "fork", &run, "--json"]);
     assert_eq!(
         (fork.code, &fork.json()["status"]),

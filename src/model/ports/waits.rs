@@ -55,6 +55,8 @@ pub struct WaitFilter {
     pub webhook: Option<String>,
     /// Includes waits that are not open.
     pub all: bool,
+    /// Only so many, the newest.
+    pub last: Option<usize>,
 }
 
 /// An answer with the waits that it is for.

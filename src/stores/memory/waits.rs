@@ -25,7 +25,11 @@ impl Waits for Session {
                 let named = named.as_ref();
                 named.is_none_or(|named| named.rows().iter().any(|it| it.id == row.id))
             };
-            Ok(tx.waits(|row| fits(row, &filter) && is_named(row)))
+            let mut found = tx.waits(|row| fits(row, &filter) && is_named(row));
+            if let Some(last) = filter.last {
+                found.drain(..found.len().saturating_sub(last));
+            }
+            Ok(found)
         })
     }
 
@@ -62,7 +66,10 @@ impl Waits for Session {
 }
 
 fn fits(row: &WaitRow, filter: &WaitFilter) -> bool {
-    let is_narrow = filter.run.is_some() || filter.target.is_some() || filter.key.is_some();
+    let is_narrow = filter.run.is_some()
+        || filter.target.is_some()
+        || filter.key.is_some()
+        || filter.webhook.is_some();
     let in_state = match (filter.all, is_narrow) {
         (false, _) => row.state == WaitState::Open,
         (true, false) => row.state != WaitState::Closed,

@@ -270,7 +270,10 @@ pub(super) fn list(db: &Connection, filter: &WaitFilter) -> Result<Vec<WaitRow>,
             values.push(Sql::Text(value));
         }
     };
-    let is_narrow = filter.run.is_some() || filter.target.is_some() || filter.key.is_some();
+    let is_narrow = filter.run.is_some()
+        || filter.target.is_some()
+        || filter.key.is_some()
+        || filter.webhook.is_some();
     if !filter.all {
         sql += " AND wait.state = 'open'";
     } else if !is_narrow {
@@ -290,8 +293,14 @@ pub(super) fn list(db: &Connection, filter: &WaitFilter) -> Result<Vec<WaitRow>,
         let ids: Vec<&str> = named.rows().iter().map(|row| &*row.id).collect();
         values.push(Sql::Text(json_list(&ids)));
     }
-    sql += " ORDER BY wait.opened_ms, wait.id";
-    select(db, &sql, values)
+    let Some(last) = filter.last else {
+        sql += " ORDER BY wait.opened_ms, wait.id";
+        return select(db, &sql, values);
+    };
+    sql += &format!(" ORDER BY wait.rowid DESC LIMIT {last}");
+    let mut found = select(db, &sql, values)?;
+    found.reverse();
+    Ok(found)
 }
 
 /// Returns ids or keys as a JSON list.

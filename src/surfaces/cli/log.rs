@@ -2,7 +2,13 @@
 
 use std::io;
 
+use tracing::level_filters::LevelFilter;
+use tracing::span::{Attributes, Id, Record};
+use tracing::subscriber::Interest;
+use tracing::{Metadata, Subscriber};
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::layer::{Context, Filter, Layer as _, SubscriberExt as _};
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 use super::output;
 
@@ -19,6 +25,9 @@ pub fn start() {
     let Some((name, asked)) = set(WHAT).or_else(|| set(USUAL)) else {
         return;
     };
+    if asked.trim().is_empty() {
+        return;
+    }
     let Some(filter) = filter(&asked) else {
         output::note(&format!(
             "warning: {name} is ignored: expected a level (error, warn, info, debug, trace) or directives such as \
@@ -26,16 +35,20 @@ pub fn start() {
         ));
         return;
     };
-    let log = tracing_subscriber::fmt()
-        .with_env_filter(filter)
+    let log = tracing_subscriber::fmt::layer()
         .with_writer(Visible::default)
         .with_ansi(output::notes_show_color())
         .with_target(true);
+    let all = tracing_subscriber::registry();
+    let filter = WithSpans(filter);
     match std::env::var(FORMAT).as_deref() {
-        Ok("json") => log.json().flatten_event(true).init(),
-        Ok("text") | Err(_) => log.init(),
+        Ok("json") => {
+            all.with(log.json().flatten_event(true).with_filter(filter))
+                .init();
+        }
+        Ok("text") | Err(_) => all.with(log.with_filter(filter)).init(),
         Ok(other) => {
-            log.init();
+            all.with(log.with_filter(filter)).init();
             output::note(&format!(
                 "warning: {FORMAT} is ignored: expected `text` or `json`, got `{other}`"
             ));
@@ -66,10 +79,63 @@ impl Drop for Visible {
     }
 }
 
+/// A filter of events. Our spans pass always, so that each event that passes has the fields of its request, run and step.
+struct WithSpans(EnvFilter);
+
+impl WithSpans {
+    fn is_ours(metadata: &Metadata<'_>) -> bool {
+        metadata.is_span() && metadata.target().starts_with("flowstone")
+    }
+}
+
+impl<S: Subscriber> Filter<S> for WithSpans {
+    fn enabled(&self, metadata: &Metadata<'_>, cx: &Context<'_, S>) -> bool {
+        Self::is_ours(metadata) || Filter::enabled(&self.0, metadata, cx)
+    }
+
+    fn callsite_enabled(&self, metadata: &'static Metadata<'static>) -> Interest {
+        // A filter of spans learns from this call which spans there are.
+        let interest = Filter::<S>::callsite_enabled(&self.0, metadata);
+        match Self::is_ours(metadata) {
+            true => Interest::always(),
+            false => interest,
+        }
+    }
+
+    fn max_level_hint(&self) -> Option<LevelFilter> {
+        let hint = Filter::<S>::max_level_hint(&self.0)?;
+        Some(match hint == LevelFilter::OFF {
+            true => hint,
+            // The levels of our spans.
+            false => hint.max(LevelFilter::DEBUG),
+        })
+    }
+
+    fn on_new_span(&self, attrs: &Attributes<'_>, id: &Id, cx: Context<'_, S>) {
+        Filter::on_new_span(&self.0, attrs, id, cx);
+    }
+
+    fn on_record(&self, id: &Id, values: &Record<'_>, cx: Context<'_, S>) {
+        Filter::on_record(&self.0, id, values, cx);
+    }
+
+    fn on_enter(&self, id: &Id, cx: Context<'_, S>) {
+        Filter::on_enter(&self.0, id, cx);
+    }
+
+    fn on_exit(&self, id: &Id, cx: Context<'_, S>) {
+        Filter::on_exit(&self.0, id, cx);
+    }
+
+    fn on_close(&self, id: Id, cx: Context<'_, S>) {
+        Filter::on_close(&self.0, id, cx);
+    }
+}
+
 /// Parses the filter. A level alone applies to Flowstone; its libraries must be named.
 fn filter(asked: &str) -> Option<EnvFilter> {
     let asked = asked.trim();
-    let is_level = asked.parse::<tracing::level_filters::LevelFilter>().is_ok();
+    let is_level = asked.parse::<LevelFilter>().is_ok();
     let directives = match is_level {
         true => format!("warn,flowstone={asked}"),
         false => asked.to_owned(),

@@ -1,5 +1,7 @@
 //! Events: `/{workspace}/events/{path}` of triggers and of waits, and `POST /api/v1/events`.
 
+use std::collections::HashSet;
+
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -11,7 +13,7 @@ use flowstone_engine::codec;
 use flowstone_engine::events::{EventAnswer, Publication, Published};
 use flowstone_engine::interfaces::{InterfaceError, Received};
 use flowstone_engine::json::from_json;
-use flowstone_engine::ports::{NewReceipt, Target, WaitFilter, WaitRow, wall_clock_ms};
+use flowstone_engine::ports::{NewReceipt, Target, WaitFilter, WaitRow, WaitState, wall_clock_ms};
 use flowstone_engine::proofs::Proven;
 use flowstone_engine::token::Scope;
 use flowstone_engine::trace::TraceOrigin;
@@ -34,6 +36,8 @@ use super::trace;
 
 /// How long a `dedup` of `POST /api/v1/events` is remembered.
 const RECEIPT_MS: i64 = 24 * 60 * 60 * 1000;
+/// How many waits that are over are looked at for a delivery that comes again.
+const ENDED: usize = 64;
 /// The second part of the addresses of events.
 pub(super) const PART: &str = "events";
 /// The name of the workspace that every project has.
@@ -92,8 +96,11 @@ async fn deliver(State(server): State<Shared>, request: Request) -> Result<Respo
                 let flow = served.flow.slug.clone();
                 return Ok(Some(Receiver::Trigger { flow }));
             }
-            let open = open_waits(cx, &wanted).await?;
-            let first = open.into_iter().next();
+            let mut found = waits_at(cx, &wanted, Which::Open).await?;
+            if found.is_empty() {
+                found = waits_at(cx, &wanted, Which::Ended).await?;
+            }
+            let first = found.into_iter().next();
             Ok::<_, Problem>(first.map(|wait| Receiver::Waits { flow: wait.flow }))
         })
         .await?;
@@ -218,16 +225,36 @@ fn options(
     }
 }
 
-/// Returns the open waits with a webhook at a path, or with a webhook and a key.
-async fn open_waits(cx: &EngineContext, path: &str) -> Result<Vec<WaitRow>, EngineError> {
+/// Which waits of a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Which {
+    Open,
+    /// The last ones that are over.
+    Ended,
+}
+
+/// Returns the waits with a webhook at a path, or with a webhook and a key.
+async fn waits_at(
+    cx: &EngineContext,
+    path: &str,
+    which: Which,
+) -> Result<Vec<WaitRow>, EngineError> {
     let mut found: Vec<WaitRow> = Vec::new();
+    let all = match which {
+        Which::Open => WaitFilter::default(),
+        Which::Ended => WaitFilter {
+            all: true,
+            last: Some(ENDED),
+            ..WaitFilter::default()
+        },
+    };
     let of_path = |path: String| WaitFilter {
         webhook: Some(path),
-        ..WaitFilter::default()
+        ..all.clone()
     };
     let of_key = WaitFilter {
         key: Some(path.to_owned()),
-        ..WaitFilter::default()
+        ..all.clone()
     };
     let plain = path.trim_matches('/');
     for filter in [
@@ -236,7 +263,9 @@ async fn open_waits(cx: &EngineContext, path: &str) -> Result<Vec<WaitRow>, Engi
         of_key,
     ] {
         let rows = cx.engine.list_waits(filter).await?;
-        found.extend(rows.into_iter().filter(|row| row.webhook.is_some()));
+        let of_state = |row: &WaitRow| (row.state == WaitState::Open) == (which == Which::Open);
+        let fitting = |row: &WaitRow| row.webhook.is_some() && of_state(row);
+        found.extend(rows.into_iter().filter(fitting));
         if !found.is_empty() {
             break;
         }
@@ -254,28 +283,25 @@ async fn answer_waits(
     let engine = &cx.engine;
     let mut proven = Vec::new();
     let mut failure = None;
-    for row in open_waits(cx, path).await? {
+    for row in waits_at(cx, path, Which::Open).await? {
         match prove(cx, &row, received, caller.as_ref()) {
             Ok(proof) => proven.push((row, proof)),
             Err(error) => failure = Some(error),
         }
     }
-    if let (true, Some(failure)) = (proven.is_empty(), failure) {
-        return Err(failure);
+    if proven.is_empty() {
+        return match is_repeated(cx, path, received).await? {
+            true => Ok(repeated()),
+            false => Err(failure.unwrap_or_else(gone)),
+        };
     }
-    let signed = proven.iter().find_map(|(_, proof)| proof.clone()?.signed);
-    let now_ms = wall_clock_ms();
-    let receipts: Vec<NewReceipt> = signed
+    let receipts: Vec<NewReceipt> = proven
+        .iter()
+        .find_map(|(_, proof)| receipt(path, received, proof.as_ref()?))
         .into_iter()
-        .map(|signed| NewReceipt {
-            scope: format!("wait {path}"),
-            key: format!("signed {signed}"),
-            digest: codec::digest_bytes(&received.body),
-            until_ms: now_ms.saturating_add(RECEIPT_MS),
-        })
         .collect();
-    if let Some(past) = engine.delivered(&receipts).await? {
-        return duplicate(cx, &past).await;
+    if engine.delivered(&receipts).await?.is_some() {
+        return Ok(repeated());
     }
     let payload = engine.payload(received).await?;
     let text = codec::encode(&payload).map_err(EngineError::from)?;
@@ -303,16 +329,57 @@ async fn answer_waits(
         .publish(Vec::new(), answers.collect(), receipts)
         .await?
     {
-        Publication::Known(past) => return duplicate(cx, &past).await,
+        Publication::Known(_) => return Ok(repeated()),
         Publication::Taken(published) => published,
     };
     if published.waits.is_empty() {
         return Err(match published.refused.into_iter().next() {
             Some(error) => refused(error),
-            None => Problem::not_found("nothing waits here any more"),
+            None => gone(),
         });
     }
     Ok(Outcome::Published(summary(&published)))
+}
+
+fn gone() -> Problem {
+    Problem::not_found("nothing waits here any more")
+}
+
+/// Returns the receipt of a delivery to the waits at a path, if its proof signs something.
+fn receipt(path: &str, received: &Received, proof: &Proven) -> Option<NewReceipt> {
+    let signed = proof.signed.as_ref()?;
+    Some(NewReceipt {
+        scope: format!("wait {path}"),
+        key: format!("signed {signed}"),
+        digest: codec::digest_bytes(&received.body),
+        until_ms: wall_clock_ms().saturating_add(RECEIPT_MS),
+    })
+}
+
+/// Tells whether a delivery answered waits at a path that are over: its sender did not get the response.
+async fn is_repeated(
+    cx: &EngineContext,
+    path: &str,
+    received: &Received,
+) -> Result<bool, EngineError> {
+    let mut tried = HashSet::new();
+    for row in waits_at(cx, path, Which::Ended).await? {
+        // To others than its sender, a wait that is over is no different from one that never was.
+        let proof = prove(cx, &row, received, None).ok().flatten();
+        let receipt = proof.and_then(|proof| receipt(path, received, &proof));
+        let Some(receipt) = receipt.filter(|it| tried.insert(it.key.clone())) else {
+            continue;
+        };
+        if cx.engine.delivered(&[receipt]).await?.is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Returns the outcome of a delivery that answered waits before.
+fn repeated() -> Outcome {
+    Outcome::Repeated(json!({"runs": [], "waits": [], "kept": false, "deduped": true}))
 }
 
 /// Verifies a request with the proof of a wait's webhook. Without one, a token that may start the flow is needed.

@@ -153,7 +153,7 @@ async fn follower(
         })
         .await?;
     accepted.map(|token| Caller { token }).map_err(|why| {
-        tracing::warn!(reason = why.name(), "a stream token was not accepted");
+        tracing::warn!(target: "flowstone::server", reason = why.name(), "a stream token was not accepted");
         let refused = unauthorized("the token is not accepted");
         server.failed(parts, ProofClass::Token, (why.name(), refused))
     })

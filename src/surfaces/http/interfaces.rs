@@ -228,7 +228,7 @@ pub(super) async fn answer(
                 return Err(problem);
             };
             let reason = why.as_str().unwrap_or_default();
-            tracing::warn!(reason, path = parts.uri.path(), "a proof failed");
+            tracing::warn!(target: "flowstone::server", reason, path = parts.uri.path(), "a proof failed");
             Err(server.failed(parts, about.class, (reason, problem)))
         }
     }
@@ -238,7 +238,9 @@ pub(super) async fn answer(
 fn counted(outcome: &Result<Outcome, Problem>) -> Option<WebhookOutcome> {
     let problem = match outcome {
         Ok(Outcome::Started(_) | Outcome::Published(_)) => return Some(WebhookOutcome::Started),
-        Ok(Outcome::Duplicate { .. }) => return Some(WebhookOutcome::Deduped),
+        Ok(Outcome::Duplicate { .. } | Outcome::Repeated(_)) => {
+            return Some(WebhookOutcome::Deduped);
+        }
         Ok(Outcome::Challenge(_)) => return None,
         Err(problem) => problem,
     };
@@ -415,7 +417,7 @@ pub(super) async fn published(
         return Err(refused(published.refused.remove(0)));
     }
     for error in &published.refused {
-        tracing::warn!(%error, code = error.code(), "a flow or a wait did not take an event");
+        tracing::warn!(target: "flowstone::server", %error, code = error.code(), "a flow or a wait did not take an event");
     }
     match (&published.runs[..], published.waits.is_empty()) {
         ([only], true) => Ok(Outcome::Started(Started {

@@ -144,7 +144,7 @@ impl Server {
                 }
             }
             Err(why) => {
-                tracing::warn!(reason = why.name(), "a token was not accepted");
+                tracing::warn!(target: "flowstone::server", reason = why.name(), "a token was not accepted");
                 let refused = unauthorized("the token is not accepted");
                 Err(self.failed(parts, ProofClass::Token, (why.name(), refused)))
             }

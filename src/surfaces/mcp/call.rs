@@ -303,7 +303,10 @@ async fn late(rq: &Request, row: &RunRow) -> Result<Json, RpcError> {
     let (about, hint) = match found.waits.first() {
         Some(wait) => (
             format!("The run {} waits for an answer to `{}`.", row.id, wait.path),
-            format!("People decide with `flowstone waits show {}`.", wait.id),
+            format!(
+                "A person decides: `flowstone waits list`, `flowstone waits show {}`.",
+                wait.id
+            ),
         ),
         None => (
             format!("The run {} is still {status}.", row.id),
@@ -348,10 +351,7 @@ pub(super) async fn result_of(
     match call(rq, offered, (arguments, params)).await? {
         Called::Ended(row) => match (&row.result, row.status.name()) {
             (Some(result), "completed") => Ok(Ok(crate::json::stored_json(result))),
-            (_, status) => Err(failed(
-                &format!("the run ended as {status}"),
-                row.id.as_str(),
-            )),
+            _ => Err(content::error_of(&row)),
         },
         Called::Late(row) => Err(failed("the run takes too long", row.id.as_str())),
         Called::Answer(answer) if answer.get("inputRequests").is_some() => Ok(Err(answer)),

@@ -6,6 +6,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use flowstone_engine::json::{from_json, to_exact_json};
+use flowstone_engine::outcome::code_of;
 use flowstone_engine::ports::RunRow;
 use flowstone_engine::resource::PREFIX;
 use flowstone_engine::viewer;
@@ -13,7 +14,7 @@ use serde_json::{Map, Value as Json, json};
 
 use super::api;
 use super::peer::Request;
-use super::protocol::RpcError;
+use super::protocol::{RpcError, codes};
 use crate::json::stored_json;
 
 /// Maximum size of a file that is sent; larger ones are linked.
@@ -54,13 +55,22 @@ pub(super) async fn tool_result(rq: &Request, row: &RunRow) -> Result<Json, RpcE
 
 /// Returns the result of a tool whose run did not complete.
 fn failure(row: &RunRow) -> Json {
+    failed(&failure_text(row), facts(row))
+}
+
+/// Returns the error of a prompt or a resource whose run did not complete.
+pub(super) fn error_of(row: &RunRow) -> RpcError {
+    RpcError::new(codes::INTERNAL, failure_text(row)).with(facts(row))
+}
+
+/// Returns why a run did not complete: the message, the code and the run, each on its line.
+pub(super) fn failure_text(row: &RunRow) -> String {
     let error = row.error.as_deref().map(stored_json).unwrap_or(Json::Null);
     // A failure has its error inside, with the place.
     let error = match &error["error"] {
         Json::Null => &error,
         inner => inner,
     };
-    let code = error["code"].as_str().unwrap_or_default();
     let message = match error["message"].as_str() {
         Some(message) => message.to_owned(),
         None => match (row.status.name(), &row.cancel_requested) {
@@ -70,14 +80,17 @@ fn failure(row: &RunRow) -> Json {
             (status, _) => format!("the run ended as {status}"),
         },
     };
-    let code = match code {
-        "" => String::new(),
-        code => format!("\ncode: {code}"),
-    };
-    failed(
-        &format!("{message}{code}\nrun: {}", row.id),
-        json!({"runId": row.id.as_str()}),
-    )
+    let code = code(row).map(|code| format!("\ncode: {code}"));
+    format!("{message}{}\nrun: {}", code.unwrap_or_default(), row.id)
+}
+
+fn code(row: &RunRow) -> Option<String> {
+    row.error.as_deref().and_then(code_of)
+}
+
+/// Returns what programs read of a run that did not complete: its id, its status, and the code of its error.
+fn facts(row: &RunRow) -> Json {
+    json!({"runId": row.id.as_str(), "status": row.status.name(), "code": code(row)})
 }
 
 /// Returns the result of a tool that failed.

@@ -1,7 +1,7 @@
 //! The open waits of a run as questions to the client: forms for data, links for decisions.
 //!
-//! A client never approves its own requests: a decision is made on the page behind a link. Only if the project allows
-//! it, and the token may approve, a decision is made in a form.
+//! A client whose token may not approve gets nothing that decides: people do, elsewhere. With a token that may approve, a
+//! decision is made on the page behind a link, and only if the project allows it, in a form.
 
 use std::collections::HashSet;
 
@@ -224,9 +224,9 @@ async fn wanted(rq: &Request, wait: &WaitRow) -> Result<Wanted, RpcError> {
             _ => Wanted::Nothing,
         });
     }
-    // Users of an app start runs; they do not approve them.
+    // A link and a form decide, whoever uses them. Users of an app start runs; they do not approve them.
     let is_user = matches!(rq.caller.token.kind, TokenKind::User | TokenKind::Anon);
-    if is_user && !rq.caller.token.has(Scope::Approve) {
+    if is_user || !rq.caller.token.has(Scope::Approve) {
         return Ok(Wanted::Nothing);
     }
     if rq.can("elicitation.url")
@@ -241,10 +241,8 @@ async fn wanted(rq: &Request, wait: &WaitRow) -> Result<Wanted, RpcError> {
             how: How::Link,
         }));
     }
-    let may_decide = rq.server.settings.elicit_approvals
-        && rq.caller.token.has(Scope::Approve)
-        && !about.has_roles
-        && rq.can("elicitation.form");
+    let may_decide =
+        rq.server.settings.elicit_approvals && !about.has_roles && rq.can("elicitation.form");
     if !may_decide || about.actions.is_empty() {
         return Ok(Wanted::Nothing);
     }

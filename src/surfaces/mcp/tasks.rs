@@ -75,7 +75,12 @@ async fn task_json(rq: &Request, found: &Glance) -> Result<Json, RpcError> {
     task[ttl] = Json::Null;
     task[poll] = json!(POLL_MS);
     if let Some(wait) = found.waits.first() {
-        task["statusMessage"] = json!(format!("waits for an answer to `{}`", wait.path));
+        task["statusMessage"] = json!(format!(
+            "the run {} waits for an answer to `{}`; `flowstone waits list` shows it to people",
+            row.id, wait.path
+        ));
+    } else if row.status.is_final() && row.status != RunStatus::Completed {
+        task["statusMessage"] = json!(content::failure_text(row));
     }
     Ok(task)
 }
@@ -151,7 +156,10 @@ pub(super) async fn result(rq: &Request, params: &Map<String, Json>) -> Result<J
         Followed::Ended(row) => content::tool_result(rq, &row).await?,
         // People decide elsewhere, so the client must poll again.
         Followed::Late(row) => {
-            let message = format!("the run {} waits for an answer", row.id);
+            let message = format!(
+                "the run {} waits for an answer; a person decides: `flowstone waits list`",
+                row.id
+            );
             return Err(RpcError::params(message));
         }
         Followed::Input(_) => return Err(RpcError::no_method("tasks/result")),

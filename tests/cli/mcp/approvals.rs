@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{last_message, stateless};
+use super::{Client, last_message, stateless, token};
 use crate::api::Api;
 use crate::program::Scratch;
 
@@ -40,5 +40,36 @@ fn a_client_gets_the_link_that_the_wait_shows() {
         let wait = asked["elicitationId"].as_str().expect("a wait");
         let shown = scratch.json_of(&["waits", "show", wait]);
         assert_eq!(shown["links"]["approve"], url, "{shown}");
+    }
+}
+
+#[test]
+fn a_token_that_may_not_approve_gets_nothing_that_decides() {
+    let scratch = Scratch::new();
+    scratch.write("flows/pay.edn", flow("pay", ""));
+    scratch.write("flowstone.edn", "{:server {:mcp {:elicit-approvals true}}}");
+    let api = Api::serve(&scratch);
+    let run_only = token(&scratch, &["--scope", "run"]);
+    let user = token(&scratch, &["--kind", "user", "--subject", "nora"]);
+    for token in [&run_only, &user] {
+        let client = Client::begin(
+            &api,
+            token,
+            &json!({"elicitation": {"url": {}, "form": {}}}),
+        );
+        let reply = client.send(
+            "tools/call",
+            &json!({"name": "pay", "arguments": {}, "_meta": {"progressToken": 1}}),
+        );
+        for leaked in ["elicitation/create", "/waits/", "token="] {
+            assert!(!reply.body.contains(leaked), "{leaked}: {reply:?}");
+        }
+        let answer = last_message(&reply)["result"].take();
+        let text = answer["content"][0]["text"].as_str().expect("a text");
+        let run = answer["_meta"]["runId"].as_str().expect("a run");
+        assert!(text.contains("flowstone waits list"), "{text}");
+        assert!(text.contains(run), "{text}");
+        let shown = api.get(&format!("/api/v1/runs/{run}")).json();
+        assert_eq!(shown["status"], "waiting", "{shown}");
     }
 }

@@ -55,16 +55,22 @@ fn list(remote: &Remote, args: &WaitsList) -> Result<Exit, Report> {
     Ok(Exit::Completed)
 }
 
-/// Returns the id of the open wait that has this key, or else the text itself. The API takes only complete ids. A token
-/// that may not list waits must name them by their ids.
+/// Returns the id of the open wait that has this key, or of the last one if none is open, or else the text itself. The API
+/// takes only complete ids. A token that may not list waits must name them by their ids.
 fn whole_id(remote: &Remote, typed: &str) -> String {
-    let filters = [("key", typed.to_owned())];
-    let found = remote.pages(&["waits"], "waits", &filters, 0);
-    let ids = found.map_or_else(|_| Vec::new(), |(waits, _)| waits);
-    match &ids[..] {
-        [wait] => wait["id"].as_str().unwrap_or(typed).to_owned(),
-        [] | [_, _, ..] => typed.to_owned(),
-    }
+    let of_key = |state: &str| {
+        let filters = [("key", typed.to_owned()), ("state", state.to_owned())];
+        let found = remote.pages(&["waits"], "waits", &filters, 0);
+        found.map_or_else(|_| Vec::new(), |(waits, _)| waits)
+    };
+    let open = of_key("open");
+    let found = match &open[..] {
+        [] => of_key("all").pop(),
+        [wait] => Some(wait.clone()),
+        [_, _, ..] => None,
+    };
+    let id = found.and_then(|wait| wait["id"].as_str().map(str::to_owned));
+    id.unwrap_or_else(|| typed.to_owned())
 }
 
 fn show(remote: &Remote, args: &WaitsShow) -> Result<Exit, Report> {

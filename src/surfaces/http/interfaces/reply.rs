@@ -31,6 +31,8 @@ pub(in super::super) enum Outcome {
     Challenge(String),
     /// Waits were answered, or several runs started.
     Published(Json),
+    /// It answered waits before.
+    Repeated(Json),
 }
 
 /// A run that was just started.
@@ -92,7 +94,7 @@ pub(super) async fn respond(
         Outcome::Challenge(challenge) => {
             return Ok(Answer::ok(json!({"challenge": challenge})).into_response());
         }
-        Outcome::Published(body) => {
+        Outcome::Published(body) | Outcome::Repeated(body) => {
             return Ok(Answer::with(StatusCode::ACCEPTED, body).into_response());
         }
     };
