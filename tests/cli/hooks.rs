@@ -482,7 +482,7 @@ fn a_webhook_completes_the_wait_that_it_is_for() {
     let done = hook(&api, "/local/events/cb", "s1", &[], body);
     assert_eq!(done.status, 202, "{done:?}");
     assert_eq!(ended(&scratch, &api, &one), json!({"paid": true}));
-    // The wait is over. Its sender is told so if the response was lost; to all others, there is nothing.
+    // The wait is over. Its sender may have lost the response; to all others, there is nothing.
     let again = hook(&api, "/local/events/cb", "s1", &[], body);
     assert_eq!(again.status, 202, "{again:?}");
     assert_eq!(again.json()["deduped"], true, "{again:?}");

@@ -55,7 +55,7 @@ pub struct WaitFilter {
     pub webhook: Option<String>,
     /// Includes waits that are not open.
     pub all: bool,
-    /// Only so many, the newest.
+    /// The maximum number of waits: the newest are listed.
     pub last: Option<usize>,
 }
 

@@ -224,7 +224,7 @@ async fn wanted(rq: &Request, wait: &WaitRow) -> Result<Wanted, RpcError> {
             _ => Wanted::Nothing,
         });
     }
-    // A link and a form decide, whoever uses them. Users of an app start runs; they do not approve them.
+    // A link and a form decide, also in the hands of a model. Users of an app start runs; they do not approve them.
     let is_user = matches!(rq.caller.token.kind, TokenKind::User | TokenKind::Anon);
     if is_user || !rq.caller.token.has(Scope::Approve) {
         return Ok(Wanted::Nothing);
