@@ -20,6 +20,8 @@ mod error_data;
 mod eval;
 #[cfg(unix)]
 mod events;
+#[cfg(unix)]
+mod exact_values;
 mod feed;
 mod gallery;
 mod graph;

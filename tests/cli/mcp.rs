@@ -111,8 +111,14 @@ impl<'a> Client<'a> {
     }
 }
 
+/// Calls a tool as the owner, and returns the answer as it is.
+pub(super) fn call_of(api: &Api, name: &str, arguments: &Value) -> Reply {
+    let params = json!({"name": name, "arguments": arguments});
+    Client::owner(api).send("tools/call", &params)
+}
+
 /// Returns the last message of an answer, which is JSON or a stream of events.
-fn last_message(reply: &Reply) -> Value {
+pub(super) fn last_message(reply: &Reply) -> Value {
     let mut events = reply
         .body
         .lines()

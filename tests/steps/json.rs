@@ -2,7 +2,8 @@ use std::str::FromStr as _;
 
 use flowstone_lang::value::{BigDecimal, BigInt, BigRational, Keyword, Object, Symbol, Value};
 use flowstone_steps::json::{
-    from_json, from_json_with_string_keys, read, read_all, to_json, write, write_pretty_with,
+    compact, from_exact_json, from_json, from_json_with_string_keys, read, read_all, read_exact,
+    to_exact_json, to_json, write, write_pretty_with,
 };
 use serde_json::json;
 
@@ -223,4 +224,28 @@ fn written_numbers_keep_their_digits() {
     );
     let taken = Value::map([(Value::from("\u{1}number"), Value::from("12"))]);
     assert!(write(&taken).is_err());
+}
+
+#[test]
+fn a_tree_writes_the_digits_that_were_read() {
+    for text in [
+        r#"{"a":1.50,"b":[-0.0,1e5,123456789012345678901234567890,7],"1.50":"\\\"1.50 é"}"#,
+        "2.00",
+        "\"-1\"",
+        "[true,null,{}]",
+        "-12",
+    ] {
+        let tree = read_exact(text.as_bytes()).expect("JSON");
+        assert_eq!(compact(&tree), text);
+    }
+    for text in ["", "01", "[1.50", "1.", "\"1.50", "[1,-]"] {
+        assert!(read_exact(text.as_bytes()).is_err(), "{text}");
+    }
+    let edn = "{:d 1.50M :n 123456789012345678901234567890 :v [1 \"x\"]}";
+    let value = flowstone_engine::codec::decode(edn).expect("data");
+    let again = from_exact_json(&to_exact_json(&value).expect("JSON"));
+    assert_eq!(
+        flowstone_engine::codec::encode(&again),
+        flowstone_engine::codec::encode(&value)
+    );
 }

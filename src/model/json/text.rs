@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use flowstone_lang::value::{Force, Unforced, Value};
+use flowstone_lang::value::{BigDecimal, BigInt, Force, Unforced, Value};
 use serde_json::Value as Json;
 
 use super::read::is_number;
@@ -56,6 +56,88 @@ pub fn pretty(json: &Json) -> String {
     text(json, Some(0))
 }
 
+/// Reads JSON as a tree for [`compact`] and [`pretty`]: they write each number as it was read.
+///
+/// # Errors
+/// When the bytes are not JSON.
+pub fn read_exact(bytes: &[u8]) -> Result<Json, serde_json::Error> {
+    let json = serde_json::from_slice(bytes)?;
+    // Reading has checked that they are UTF-8.
+    let mut rest = std::str::from_utf8(bytes).unwrap_or_default();
+    let mut marked = String::with_capacity(rest.len());
+    let mut is_changed = false;
+    while let Some(begin) =
+        rest.find(|char: char| char == '"' || char == '-' || char.is_ascii_digit())
+    {
+        marked.push_str(&rest[..begin]);
+        rest = &rest[begin..];
+        let is_text = rest.starts_with('"');
+        let (token, after) = rest.split_at(if is_text {
+            text_end(rest)
+        } else {
+            number_end(rest)
+        });
+        let plain = || serde_json::from_str::<serde_json::Number>(token).ok();
+        match is_text || plain().is_some_and(|plain| plain.to_string() == token) {
+            true => marked.push_str(token),
+            false => {
+                marked.push_str(&number(token.to_owned()).to_string());
+                is_changed = true;
+            }
+        }
+        rest = after;
+    }
+    marked.push_str(rest);
+    match is_changed {
+        true => serde_json::from_str(&marked),
+        false => Ok(json),
+    }
+}
+
+/// Returns where a string ends that a text begins with.
+fn text_end(text: &str) -> usize {
+    let mut is_escaped = true; // The quote that begins it does not end it.
+    let end = text.bytes().position(|byte| {
+        let is_end = byte == b'"' && !is_escaped;
+        is_escaped = !is_escaped && byte == b'\\';
+        is_end
+    });
+    end.map_or(text.len(), |end| end + 1)
+}
+
+fn number_end(text: &str) -> usize {
+    let is_part = |char: char| matches!(char, '0'..='9' | '-' | '+' | '.' | 'e' | 'E');
+    text.find(|char| !is_part(char)).unwrap_or(text.len())
+}
+
+/// Returns a tree made by [`to_exact_json`] as a value. Do not pass trees that others made.
+pub fn from_exact_json(json: &Json) -> Value {
+    if let Some(digits) = digits(json) {
+        let int = || {
+            digits
+                .parse::<BigInt>()
+                .ok()
+                .map(|int| Value::BigInt(int.into()))
+        };
+        let decimal = || {
+            digits
+                .parse::<BigDecimal>()
+                .ok()
+                .map(|it| Value::Decimal(it.into()))
+        };
+        return int().or_else(decimal).unwrap_or(Value::Nil);
+    }
+    match json {
+        Json::Array(items) => Value::vector(items.iter().map(from_exact_json)),
+        Json::Object(entries) => Value::map(
+            entries
+                .iter()
+                .map(|(key, value)| (Value::keyword(key), from_exact_json(value))),
+        ),
+        Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => super::from_json(json),
+    }
+}
+
 /// Returns the object that represents a number with these digits.
 pub(super) fn number(digits: String) -> Json {
     Json::Object(
@@ -89,7 +171,7 @@ fn text(json: &Json, indent: Option<usize>) -> String {
 }
 
 /// Tells whether a tree represents a number.
-pub(super) fn is_exact(json: &Json) -> bool {
+pub fn is_exact(json: &Json) -> bool {
     digits(json).is_some()
 }
 

@@ -18,6 +18,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use flowstone_engine::json::{compact, read_exact};
 use flowstone_engine::server_file;
 use hyper::body::Bytes;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
@@ -155,7 +156,7 @@ impl Remote {
         let request = request
             .header("idempotency-key", key)
             .header(CONTENT_TYPE, "application/json")
-            .body(body.to_string());
+            .body(compact(body));
         self.answer(request)
     }
 
@@ -248,7 +249,7 @@ impl Remote {
         if let Some(body) = body {
             request = request
                 .header(CONTENT_TYPE, "application/json")
-                .body(body.to_string());
+                .body(compact(body));
         }
         self.answer(request)
     }
@@ -285,14 +286,14 @@ impl Remote {
         if status == StatusCode::NO_CONTENT {
             return Ok(Value::Null);
         }
-        match serde_json::from_slice(&bytes) {
+        match read_exact(&bytes) {
             Ok(answer) if status.is_success() => Ok(answer),
             _ => Err(self.failed(status, &bytes)),
         }
     }
 
     fn failed(&self, status: StatusCode, bytes: &[u8]) -> Report {
-        match serde_json::from_slice(bytes) {
+        match read_exact(bytes) {
             Ok(problem) => refused(&problem),
             Err(_) => {
                 let message = format!("{} answered {status}, and not with JSON", self.base);

@@ -3,6 +3,7 @@
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use flowstone_engine::json::compact;
 use serde_json::Value;
 
 /// A JSON object with a status and further headers.
@@ -36,7 +37,7 @@ impl Answer {
 
 impl IntoResponse for Answer {
     fn into_response(self) -> Response {
-        let mut response = Response::new(Body::from(self.body.to_string()));
+        let mut response = Response::new(Body::from(compact(&self.body)));
         *response.status_mut() = self.status;
         let headers = response.headers_mut();
         headers.insert(

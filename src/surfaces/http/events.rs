@@ -12,7 +12,6 @@ use flowstone_engine::catalog::ServedInterface;
 use flowstone_engine::codec;
 use flowstone_engine::events::{EventAnswer, Publication, Published};
 use flowstone_engine::interfaces::{InterfaceError, Received};
-use flowstone_engine::json::from_json;
 use flowstone_engine::ports::{NewReceipt, Target, WaitFilter, WaitRow, WaitState, wall_clock_ms};
 use flowstone_engine::proofs::Proven;
 use flowstone_engine::token::Scope;
@@ -28,9 +27,9 @@ use super::answer::Answer;
 use super::interfaces::receive;
 use super::interfaces::reply::{Outcome, Who};
 use super::interfaces::{About, answer, class_of, duplicate, other_method, published, refused};
-use super::operation::{Kind, Operation, Operations, Param, Shape, names};
+use super::operation::{GIVEN, Kind, Operation, Operations, Param, Shape, names};
 use super::problem::{Problem, codes};
-use super::request::{Members, decoded};
+use super::request::{Given, Members, decoded};
 use super::server::{EngineContext, Shared};
 use super::trace;
 
@@ -454,6 +453,7 @@ const EVENT: &[Param] = &[
         Kind::Any,
         "The answer for waits, and the input of runs.",
     ),
+    GIVEN,
 ];
 
 /// `POST /api/v1/events`: what a verified delivery does, for callers with a token.
@@ -469,7 +469,7 @@ async fn publish(
     let name = given.text("name")?.filter(|name| !name.is_empty());
     let name = name.ok_or_else(|| Problem::malformed("`name` is missing"))?;
     let key = given.text("key")?;
-    let payload = given.get("payload").cloned();
+    let payload = given.value("payload", given.values()?)?;
     let receipts: Vec<NewReceipt> = given
         .text("dedup")?
         .map(|dedup| NewReceipt {
@@ -482,7 +482,9 @@ async fn publish(
         .collect();
     let shown = server
         .ask(async move |cx: &EngineContext| {
-            let payload = payload.as_ref().map_or_else(|| Value::map([]), from_json);
+            let payload = payload
+                .as_ref()
+                .map_or_else(|| Value::map([]), Given::value);
             let mut all = starters(cx, &name);
             all.retain(|it| caller.token.reaches_flow(&it.flow.slug, &it.flow.labels));
             let starts = all.iter().map(|it| {

@@ -8,7 +8,6 @@ use axum::http::{HeaderMap, StatusCode};
 use flowstone_engine::EngineError;
 use flowstone_engine::ids::RunId;
 use flowstone_engine::jobs::{ClaimOptions, JobEnd, JobError, JobFailure, USUAL_LEASE};
-use flowstone_engine::json::from_json;
 use flowstone_engine::ports::{JobQuery, JobRow, JobStatus, MOST_JOBS};
 use flowstone_engine::token::Scope;
 use serde_json::{Value as Json, json};
@@ -18,10 +17,10 @@ use super::access::{Caller, unauthorized};
 use super::answer::Answer;
 use super::cursor;
 use super::operation::{
-    self as shape, CURSOR, Kind, LIMIT, Operation, Operations, Param, VALUES, names,
+    self as shape, CURSOR, GIVEN, Kind, LIMIT, Operation, Operations, Param, VALUES, names,
 };
 use super::problem::{Problem, codes};
-use super::request::{Members, Query};
+use super::request::{Given, Members, Query};
 use super::server::{EngineContext, Shared};
 use super::trace;
 use crate::json::{
@@ -133,6 +132,7 @@ const PROGRESS: &[Param] = &[
     ),
     LEASE,
     Param::new("progress", Kind::Any, "How far the work is."),
+    GIVEN,
 ];
 const FAIL: &[Param] = &[
     Param::new("error", Kind::Inner(ERROR), "What went wrong.").needed(),
@@ -141,6 +141,7 @@ const FAIL: &[Param] = &[
         "retry",
         "False ends the job at once. True if it is left out.",
     ),
+    GIVEN,
 ];
 const ERROR: &[Param] = &[
     Param::new("data", Kind::Any, "Data about the error."),
@@ -294,11 +295,11 @@ async fn progress(
     caller.need(Scope::Work)?;
     let given = Members::read(&headers, body, &names(PROGRESS)).await?;
     let (lease, extend) = (lease_of(&given)?, given.duration("extend")?);
-    let progress = given.get("progress").cloned();
+    let progress = given.value("progress", given.values()?)?;
     let shown = server
         .ask(async move |cx: &EngineContext| {
             let job = reached(cx, &caller, &id).await?;
-            let progress = progress.as_ref().map(from_json);
+            let progress = progress.as_ref().map(Given::value);
             let extended = cx
                 .engine
                 .job_progress(&job.id, &lease, progress.as_ref(), extend)
@@ -318,7 +319,7 @@ fn lease_of(given: &Members) -> Result<String, Problem> {
     })
 }
 
-const COMPLETE: &[Param] = &[LEASE, RESULT, ENDS];
+const COMPLETE: &[Param] = &[LEASE, RESULT, ENDS, GIVEN];
 
 async fn complete(
     State(server): State<Shared>,
@@ -329,7 +330,7 @@ async fn complete(
 ) -> Result<Answer, Problem> {
     caller.need(Scope::Work)?;
     let given = Members::read(&headers, body, &names(COMPLETE)).await?;
-    let end = End::of(&given)?;
+    let end = End::of(&given, given.values()?)?;
     let shown = server
         .ask(async move |cx: &EngineContext| {
             let job = reached(cx, &caller, &id).await?;
@@ -340,15 +341,15 @@ async fn complete(
     Ok(Answer::ok(shown))
 }
 
-/// The end of a job. A value of the language stays on its thread, so the result is JSON until it is there.
+/// The end of a job. A value of the language stays on its thread, so the result is what it came as until it is there.
 struct End {
     lease: String,
     no_changes: bool,
-    result: Option<Json>,
+    result: Option<Given>,
 }
 
 impl End {
-    fn of(given: &Members) -> Result<End, Problem> {
+    fn of(given: &Members, values: Values) -> Result<End, Problem> {
         let status = given.text("status")?;
         let no_changes = match status.as_deref().map(JobStatus::from_name) {
             None | Some(Some(JobStatus::Succeeded)) => false,
@@ -362,7 +363,7 @@ impl End {
         Ok(End {
             lease: lease_of(given)?,
             no_changes,
-            result: given.get("result").cloned(),
+            result: given.value("result", values)?,
         })
     }
 
@@ -370,17 +371,20 @@ impl End {
         JobEnd {
             lease: self.lease,
             no_changes: self.no_changes,
-            result: self.result.as_ref().map(from_json),
+            result: self.result.as_ref().map(Given::value),
         }
     }
 }
 
-const COMPLETE_MANY: &[Param] = &[Param::new(
-    "jobs",
-    Kind::Entries(COMPLETE_ONE),
-    "The jobs, at most 100.",
-)
-.needed()];
+const COMPLETE_MANY: &[Param] = &[
+    Param::new(
+        "jobs",
+        Kind::Entries(COMPLETE_ONE),
+        "The jobs, at most 100.",
+    )
+    .needed(),
+    GIVEN,
+];
 const COMPLETE_ONE: &[Param] = &[Param::text("id", "The job.").needed(), LEASE, RESULT, ENDS];
 
 /// Ends several jobs, each for itself.
@@ -397,11 +401,12 @@ async fn complete_many(
         let error = JobError::TooMany { count: jobs.len() };
         return Err(EngineError::from(error).into());
     }
+    let values = given.values()?;
     let mut ends = Vec::new();
     for job in &jobs {
         let id = job.text("id")?;
         let id = id.ok_or_else(|| Problem::malformed("an entry of `jobs` has no `id`"))?;
-        ends.push((id, End::of(job)?));
+        ends.push((id, End::of(job, values)?));
     }
     let answers = server
         .ask(async move |cx: &EngineContext| {
@@ -446,7 +451,7 @@ async fn fail(
     let error = given.inner("error", &names(ERROR))?;
     let (message, kind) = (error.text("message")?, error.text("kind")?);
     let message = message.ok_or_else(|| Problem::malformed("`error` needs a `message`"))?;
-    let data = error.get("data").cloned();
+    let data = error.value("data", given.values()?)?;
     let shown = server
         .ask(async move |cx: &EngineContext| {
             let job = reached(cx, &caller, &id).await?;
@@ -454,7 +459,7 @@ async fn fail(
                 lease,
                 message,
                 kind,
-                data: data.as_ref().map(from_json),
+                data: data.as_ref().map(Given::value),
                 retry,
             };
             let ended = cx.engine.fail_job(&job.id, &failure).await?;

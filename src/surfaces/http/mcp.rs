@@ -16,6 +16,7 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use flowstone_engine::json::compact;
 use flowstone_engine::trace::TraceParent;
 use http_body_util::channel::{Channel, Sender};
 use hyper::body::{Bytes, Frame};
@@ -472,7 +473,7 @@ impl Writer {
     }
 
     async fn message(&mut self, message: &Json) -> bool {
-        self.text(&format!("event: message\ndata: {message}\n\n"))
+        self.text(&format!("event: message\ndata: {}\n\n", compact(message)))
             .await
     }
 }

@@ -78,6 +78,11 @@ pub(super) const VALUES: Param = Param::new(
     Kind::OneOf(Values::NAMES),
     "How values of flows are written: `json`, or `edn` for strings of EDN; `json` if it is left out.",
 );
+pub(super) const GIVEN: Param = Param::new(
+    "values",
+    Kind::OneOf(Values::NAMES),
+    "How values of flows are written in this body: `json`, or `edn` for strings of EDN, which lose nothing; `json` if it is left out.",
+);
 pub(super) const CURSOR: Param = Param::text("cursor", "`next` of the page before.");
 
 /// Returns the names of parameters: a request may have no others.

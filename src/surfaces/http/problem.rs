@@ -4,6 +4,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use flowstone_engine::EngineError;
 use flowstone_engine::jobs::JobError;
+use flowstone_engine::json::compact;
 use flowstone_engine::links::LinkError;
 use flowstone_engine::ports::StoreError;
 use flowstone_engine::resource::sign::BadLink;
@@ -155,7 +156,7 @@ impl Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let mut response = Response::new(axum::body::Body::from(self.to_json().to_string()));
+        let mut response = Response::new(axum::body::Body::from(compact(&self.to_json())));
         *response.status_mut() = self.status;
         let headers = response.headers_mut();
         headers.insert(

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{HeaderMap, StatusCode, header};
-use flowstone_engine::json::read_strictly;
+use flowstone_engine::codec;
+use flowstone_engine::json::{from_json, read_strictly};
+use flowstone_lang::value::Value;
 use serde_json::{Map, Value as Json};
 
 use super::bodies::broken;
@@ -289,7 +291,43 @@ impl Members {
         }
     }
 
-    /// Returns how values of flows are written in the answer.
+    /// Returns a member that is a value of a flow.
+    pub(super) fn value(&self, name: &str, values: Values) -> Result<Option<Given>, Problem> {
+        let value = self.get(name);
+        value.map(|it| Given::of(name, it, values)).transpose()
+    }
+
+    /// Returns the values of a list; `None` if it is not given.
+    pub(super) fn value_list(
+        &self,
+        name: &str,
+        values: Values,
+    ) -> Result<Option<Vec<Given>>, Problem> {
+        match self.get(name) {
+            None => Ok(None),
+            Some(Json::Array(items)) => {
+                let given = items.iter().map(|item| Given::of(name, item, values));
+                given.collect::<Result<_, _>>().map(Some)
+            }
+            Some(other) => Err(wrong(name, "a list", other)),
+        }
+    }
+
+    /// Returns the values of an object by their names; none if it is not given.
+    pub(super) fn value_map(
+        &self,
+        name: &str,
+        values: Values,
+    ) -> Result<Vec<(String, Given)>, Problem> {
+        let members = self.object(name)?.into_iter();
+        let given = members.map(|(name, value)| {
+            let value = Given::of(&name, &value, values)?;
+            Ok((name, value))
+        });
+        given.collect()
+    }
+
+    /// Returns how values of flows are written in the answer, or in this request.
     pub(super) fn values(&self) -> Result<Values, Problem> {
         values(self.text("values")?.as_deref())
     }
@@ -362,6 +400,37 @@ impl Members {
             None => Err(Problem::malformed(format!(
                 "`{name}` must be a duration such as 500ms, 10s, 5m, 2h or 1d, got `{text}`"
             ))),
+        }
+    }
+}
+
+/// A value of a flow in a request. A value of the language stays on its thread, so this is what it is made of there.
+#[derive(Debug, Clone)]
+pub(super) enum Given {
+    Json(Json),
+    /// EDN that can be read.
+    Edn(String),
+}
+
+impl Given {
+    fn of(name: &str, json: &Json, values: Values) -> Result<Given, Problem> {
+        match (values, json) {
+            (Values::Json, json) => Ok(Given::Json(json.clone())),
+            (Values::Edn, Json::String(text)) => match codec::decode(text) {
+                Ok(_) => Ok(Given::Edn(text.clone())),
+                Err(error) => Err(Problem::malformed(format!("`{name}` is not EDN: {error}"))
+                    .hint("with `values` as `edn`, each value is a string such as \"{:n 1.50M}\"")),
+            },
+            (Values::Edn, other) => Err(wrong(name, "a string of EDN", other)),
+        }
+    }
+
+    /// Returns the value.
+    pub(super) fn value(&self) -> Value {
+        match self {
+            Given::Json(json) => from_json(json),
+            // It was read before.
+            Given::Edn(text) => codec::decode(text).unwrap_or(Value::Nil),
         }
     }
 }

@@ -13,7 +13,6 @@ use axum::extract::{Path, RawQuery, State};
 use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use flowstone_engine::catalog::ServedFlow;
 use flowstone_engine::ids::RunId;
-use flowstone_engine::json::from_json;
 use flowstone_engine::ports::{
     CHILD_KEY, NewReceipt, RunOrder, RunQuery, RunRow, RunStatus, RunSummary as Summary,
     StartDecision, WaitFilter, WaitState, wall_clock_ms,
@@ -31,10 +30,10 @@ use super::answer::Answer;
 use super::cursor;
 use super::flows::no_flow;
 use super::operation::{
-    self as shape, CURSOR, Kind, LIMIT, Operation, Operations, Param, Shape, names, type_of,
+    self as shape, CURSOR, GIVEN, Kind, LIMIT, Operation, Operations, Param, Shape, names, type_of,
 };
 use super::problem::{Problem, codes};
-use super::request::{Members, Query};
+use super::request::{Given, Members, Query};
 use super::rights::Right;
 use super::server::{EngineContext, Shared};
 use super::trace;
@@ -185,6 +184,7 @@ const START: &[Param] = &[
         Kind::Duration,
         "Cancels the run if it takes longer.",
     ),
+    GIVEN,
     Param::text(
         "version",
         "The beginning of the version that must be served.",
@@ -218,7 +218,7 @@ pub(super) async fn start(
         receipt,
         flow: slug,
         version: given.text("version")?,
-        input: given.get("input").cloned(),
+        input: given.value("input", given.values()?)?,
         invocation: given.text("invocation")?,
         id: given.text("id")?,
         priority: given.number("priority")?,
@@ -267,14 +267,14 @@ pub(super) async fn start(
     Ok(answer(status, shown))
 }
 
-/// A run to be started. A value of the language stays on its thread, so the input is JSON until it is there.
+/// A run to be started. A value of the language stays on its thread, so the input is what it came as until it is there.
 struct Start {
     /// Not by hand: an interface that is enabled starts it.
     is_interface: bool,
     receipt: Option<NewReceipt>,
     flow: String,
     version: Option<String>,
-    input: Option<Json>,
+    input: Option<Given>,
     invocation: Option<String>,
     id: Option<String>,
     priority: Option<i64>,
@@ -361,7 +361,7 @@ async fn begin(server: &Shared, caller: Caller, start: Start) -> Result<(Json, b
             let input = start
                 .input
                 .as_ref()
-                .map_or_else(|| Value::map([]), from_json);
+                .map_or_else(|| Value::map([]), Given::value);
             let undeclared =
                 undeclared_inputs(&flow.loaded.flow, start.invocation.as_deref(), &input);
             let options = StartOptions {
@@ -409,7 +409,7 @@ pub(crate) async fn start_interface(
         receipt: None,
         flow,
         version: None,
-        input: Some(input),
+        input: Some(Given::Json(input)),
         invocation: Some(invocation),
         id: None,
         priority: None,

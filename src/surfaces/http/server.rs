@@ -14,6 +14,7 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use flowstone_engine::catalog::Catalog;
 use flowstone_engine::ids::RunId;
+use flowstone_engine::json::compact;
 use flowstone_engine::ports::{Random, SystemRandom, Telemetry, wall_clock_ms};
 use flowstone_engine::{Engine, Interrupt};
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -321,7 +322,7 @@ async fn wrap_request(State(server): State<Shared>, mut request: Request, next: 
                     HeaderValue::from_static("application/json"),
                 );
             }
-            *response.body_mut() = Body::from(members.to_string());
+            *response.body_mut() = Body::from(compact(&members));
             response.headers_mut().remove(header::CONTENT_LENGTH);
         }
     }

@@ -5,7 +5,6 @@ use axum::extract::{Path, RawQuery, State};
 use axum::http::{HeaderMap, StatusCode};
 use flowstone_engine::EngineError;
 use flowstone_engine::ids::RunId;
-use flowstone_engine::json::from_json;
 use flowstone_engine::ports::{SignalFilter, Target, WaitFilter, WaitRow};
 use flowstone_engine::token::Scope;
 use flowstone_engine::waits::{Answered, Answering, Remark};
@@ -16,10 +15,10 @@ use super::access::Caller;
 use super::answer::Answer;
 use super::cursor;
 use super::operation::{
-    self as shape, CURSOR, Kind, LIMIT, Operation, Operations, Param, Shape, VALUES, names,
+    self as shape, CURSOR, GIVEN, Kind, LIMIT, Operation, Operations, Param, Shape, VALUES, names,
 };
 use super::problem::Problem;
-use super::request::{Members, Query};
+use super::request::{Given, Members, Query};
 use super::server::{EngineContext, Shared};
 use super::trace;
 use crate::json::{
@@ -110,6 +109,7 @@ const SIGNAL: &[Param] = &[
     Param::text("dedup", "The same signal is taken once."),
     Param::text("key", "The key of the waits.").needed(),
     Param::new("value", Kind::Any, "The answer."),
+    GIVEN,
 ];
 
 const COMMENT: Param = Param::text("comment", "A comment for the flow.");
@@ -136,10 +136,10 @@ impl Decision {
     /// Returns the members that a request with this decision may have.
     fn members(self) -> &'static [Param] {
         match self {
-            Decision::Approve => &[COMMENT, DEDUP, DIGEST, FIELDS, EDIT],
+            Decision::Approve => &[COMMENT, DEDUP, DIGEST, FIELDS, EDIT, GIVEN],
             Decision::Cancel => &[DEDUP, DIGEST, REASON],
-            Decision::Complete => &[DEDUP, DIGEST, VALUE],
-            Decision::Reject => &[DEDUP, DIGEST, FIELDS, REASON],
+            Decision::Complete => &[DEDUP, DIGEST, VALUE, GIVEN],
+            Decision::Reject => &[DEDUP, DIGEST, FIELDS, REASON, GIVEN],
         }
     }
 
@@ -381,12 +381,12 @@ async fn decide(
         None => given.text("reason")?,
         comment => comment,
     };
-    let value = given.get("value").cloned();
-    let fields = given.object("fields")?;
+    let value = given.value("value", given.values()?)?;
+    let fields = given.value_map("fields", given.values()?)?;
     let shown = server
         .ask(async move |cx: &EngineContext| {
             let row = reached(cx, &caller, &id).await?;
-            let value = value.as_ref().map(from_json);
+            let value = value.as_ref().map(Given::value);
             let engine = &cx.engine;
             match decision {
                 Decision::Approve | Decision::Reject => {
@@ -395,7 +395,7 @@ async fn decide(
                         text,
                         value,
                         fields: fields
-                            .map(|(name, value)| (name.clone(), from_json(value)))
+                            .map(|(name, value)| (name.clone(), value.value()))
                             .collect(),
                     };
                     let is_approved = decision == Decision::Approve;
@@ -447,10 +447,10 @@ async fn signal(
         // A token that may not approve does not approve by a signal either.
         is_unattended: !caller.token.has(Scope::Approve),
     };
-    let value = given.get("value").cloned();
+    let value = given.value("value", given.values()?)?;
     let answered = server
         .ask(async move |cx: &EngineContext| {
-            let value = value.as_ref().map_or(Value::Nil, from_json);
+            let value = value.as_ref().map_or(Value::Nil, Given::value);
             cx.engine.answer_waits(Target::Name(key), &value, how).await
         })
         .await?;

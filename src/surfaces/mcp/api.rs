@@ -2,6 +2,7 @@
 
 use axum::body::Body;
 use axum::http::{Method, Request as HttpRequest, StatusCode, header};
+use flowstone_engine::json::{compact, read_exact};
 use serde_json::{Value as Json, json};
 use tower::ServiceExt as _;
 
@@ -22,7 +23,7 @@ pub(super) struct Answer {
 impl Answer {
     /// Returns the JSON of the response; null if it has none.
     pub(super) fn json(&self) -> Json {
-        serde_json::from_slice(&self.bytes).unwrap_or(Json::Null)
+        read_exact(&self.bytes).unwrap_or(Json::Null)
     }
 
     /// Returns the error as one text; `None` if the call succeeded.
@@ -41,7 +42,7 @@ impl Answer {
             .unwrap_or_default();
         let errors = match &problem["errors"] {
             Json::Null => String::new(),
-            errors => format!("\n{errors}"),
+            errors => format!("\n{}", compact(errors)),
         };
         Some(format!("{code}{detail}{hint}{errors}"))
     }
@@ -58,7 +59,7 @@ pub(super) async fn call(
     body: Option<&Json>,
 ) -> Result<Answer, RpcError> {
     let internal = |message: String| RpcError::new(codes::INTERNAL, message);
-    let body_text = body.map(Json::to_string);
+    let body_text = body.map(compact);
     let mut request = HttpRequest::builder().method(method).uri(path_and_query);
     if body.is_some() {
         request = request.header(header::CONTENT_TYPE, "application/json");

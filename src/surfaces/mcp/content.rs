@@ -5,7 +5,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use flowstone_engine::json::{from_json, to_exact_json};
+use flowstone_engine::json::{compact, from_exact_json, pretty, to_exact_json};
 use flowstone_engine::outcome::code_of;
 use flowstone_engine::ports::RunRow;
 use flowstone_engine::resource::PREFIX;
@@ -107,7 +107,7 @@ pub(super) fn text(text: impl Into<String>) -> Json {
 pub(super) fn as_text(result: &Json) -> String {
     match result {
         Json::String(text) => text.clone(),
-        other => serde_json::to_string_pretty(other).unwrap_or_else(|_| other.to_string()),
+        other => pretty(other),
     }
 }
 
@@ -124,7 +124,7 @@ type Parts = Vec<(Option<String>, Json)>;
 
 /// Returns the parts of a result that describes how to display it; `None` if it does not.
 pub(super) fn parts_of(value: &Json) -> Option<Parts> {
-    let parts = viewer::parts(&from_json(value))?.into_iter();
+    let parts = viewer::parts(&from_exact_json(value))?.into_iter();
     let parts = parts.map(|part| {
         let value = to_exact_json(&part.value).unwrap_or_default();
         (part.kind, value)
@@ -342,7 +342,7 @@ pub(super) async fn resource_contents(
     content.insert("mimeType".to_owned(), json!(media.unwrap_or(usual)));
     let body = match value {
         Json::String(text) => text.clone(),
-        other => other.to_string(),
+        other => compact(other),
     };
     content.insert("text".to_owned(), json!(body));
     Ok(json!({"contents": [content]}))

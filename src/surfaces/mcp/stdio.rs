@@ -5,6 +5,7 @@ use std::io::{self, BufRead as _, Read as _, Write as _};
 use std::sync::Arc;
 use std::time::Duration;
 
+use flowstone_engine::json::compact;
 use flowstone_engine::token::Scope;
 use serde_json::{Map, Value as Json};
 use tokio::sync::mpsc;
@@ -124,7 +125,7 @@ fn lines() -> mpsc::Receiver<Vec<u8>> {
 fn write_all(mut outgoing: mpsc::Receiver<Json>) {
     let mut output = io::stdout().lock();
     while let Some(message) = outgoing.blocking_recv() {
-        let written = writeln!(output, "{message}").and_then(|()| output.flush());
+        let written = writeln!(output, "{}", compact(&message)).and_then(|()| output.flush());
         if written.is_err() {
             return;
         }

@@ -1,7 +1,9 @@
 //! `flowstone jobs` against a server.
 
-use flowstone_engine::json::to_exact_json;
+use flowstone_engine::codec;
+use flowstone_engine::json::{items, name_text};
 use flowstone_engine::ports::JobRow;
+use flowstone_lang::value::Value as Language;
 use serde_json::{Value, json};
 
 use super::Remote;
@@ -14,6 +16,9 @@ use crate::cli::report::Report;
 use crate::cli::rows::job;
 use crate::cli::{input, output};
 use crate::json::{Values, ok};
+
+/// How requests write values of flows.
+pub(super) const EDN: &str = "edn";
 
 pub(super) fn perform(remote: &Remote, command: &JobsCommand) -> Result<Exit, Report> {
     match command {
@@ -51,7 +56,7 @@ fn rows(answer: &Value) -> Vec<JobRow> {
 }
 
 fn progress(remote: &Remote, args: &JobsProgress) -> Result<Exit, Report> {
-    let mut body = json!({"lease": args.lease});
+    let mut body = json!({"lease": args.lease, "values": EDN});
     if let Some(text) = &args.progress {
         body["progress"] = value(text, "--progress")?;
     }
@@ -77,11 +82,11 @@ fn progress(remote: &Remote, args: &JobsProgress) -> Result<Exit, Report> {
 fn complete(remote: &Remote, args: &JobsComplete) -> Result<Exit, Report> {
     if let Some(file) = &args.many {
         let given = input::read_file(file)?;
-        let jobs = to_exact_json(&given).unwrap_or_default();
-        let ended = remote.post(&["jobs", "complete"], &json!({ "jobs": jobs }))?;
+        let body = json!({"jobs": ends(&given)?, "values": EDN});
+        let ended = remote.post(&["jobs", "complete"], &body)?;
         return Ok(print_ended_jobs(ended, args.json));
     }
-    let mut body = json!({"lease": args.lease});
+    let mut body = json!({"lease": args.lease, "values": EDN});
     if args.no_changes {
         body["status"] = json!("no_changes");
     }
@@ -122,7 +127,9 @@ fn fail(remote: &Remote, args: &JobsFail) -> Result<Exit, Report> {
     if let Some(text) = &args.data {
         error["data"] = value(text, "--data")?;
     }
-    let body = json!({"lease": args.lease, "error": error, "retry": !args.no_retry});
+    let body = json!({
+        "lease": args.lease, "error": error, "retry": !args.no_retry, "values": EDN,
+    });
     let ended = remote.post(&["jobs", &args.id, "fail"], &body)?;
     Ok(print_ended(&ended, args.json))
 }
@@ -179,8 +186,38 @@ pub(super) fn values(as_json: bool) -> &'static str {
     }
 }
 
-/// Reads a value of the command line as JSON.
+/// Reads a value of the command line as [`edn`].
 pub(super) fn value(text: &str, option: &str) -> Result<Value, Report> {
-    let value = input::read(text, option)?;
-    Ok(to_exact_json(&value).unwrap_or_else(|_| json!(text)))
+    edn(&input::read(text, option)?, option)
+}
+
+/// Returns a value as the string that a request with `"values": "edn"` has for it.
+pub(super) fn edn(value: &Language, option: &str) -> Result<Value, Report> {
+    match codec::encode(value) {
+        Ok(text) => Ok(json!(text)),
+        Err(error) => Err(Report::error(
+            error.code(),
+            format!("the value of `{option}` cannot be sent: {error}"),
+        )),
+    }
+}
+
+/// Returns the entries of `--many`, each with its result as [`edn`].
+fn ends(given: &Language) -> Result<Vec<Value>, Report> {
+    let Some(entries) = items(given) else {
+        return Err(Report::error("E0912", "`--many` takes a list of maps"));
+    };
+    let end = |entry: &Language| {
+        let members = entry.as_map().into_iter().flat_map(|map| map.iter());
+        let mut end = json!({});
+        for (key, value) in members.filter(|(_, value)| !value.is_nil()) {
+            let name = name_text(key).unwrap_or_default();
+            end[name.as_str()] = match &*name {
+                "result" => edn(value, "--many")?,
+                _ => json!(name_text(value)),
+            };
+        }
+        Ok(end)
+    };
+    entries.iter().map(end).collect()
 }

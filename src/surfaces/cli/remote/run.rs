@@ -1,19 +1,19 @@
 //! `flowstone run` against a server, and following a run there until it ends or waits for an answer.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
 use flowstone_engine::SystemClock;
 use flowstone_engine::codec;
 use flowstone_engine::disk::load;
-use flowstone_engine::json::to_exact_json;
+use flowstone_engine::json::from_json;
 use flowstone_engine::ports::{Clock as _, Random as _, RunStatus, SystemRandom};
 use flowstone_lang::session::Session;
 use flowstone_lang::value::Value as Language;
 use serde_json::{Value, json};
 
-use super::jobs::values;
+use super::jobs::{EDN, edn, values};
 use super::{Remote, local_only};
 use crate::cli::args::{Permits, Run, RunLimits, RunsResume, SchedulesRun, Show};
 use crate::cli::exit::Exit;
@@ -63,18 +63,8 @@ pub(super) fn run(remote: &Remote, args: &Run) -> Result<Exit, Report> {
         return many(remote, args, (&slug, version.as_deref()), file);
     }
     let given = ask::given(args.input.as_deref(), None, u64::MAX)?;
-    let mut input = to_exact_json(&given).map_err(|error| {
-        Report::error(
-            "E0912",
-            format!("the input cannot be sent as JSON: {error}"),
-        )
-    })?;
-    for (field, file) in &args.uploads {
-        let name = file.file_name().map(|name| name.to_string_lossy());
-        let query = [("filename", name.unwrap_or_default().into_owned())];
-        input[field] = remote.upload(&query, None, file)?;
-    }
-    let mut body = json!({ "input": input });
+    let given = with_uploads(remote, given, &args.uploads)?;
+    let mut body = json!({"input": edn(&given, "--input")?, "values": EDN});
     let texts = [
         ("id", &args.id),
         ("invocation", &args.invocation),
@@ -125,6 +115,32 @@ pub(super) fn run(remote: &Remote, args: &Run) -> Result<Exit, Report> {
     }
 }
 
+/// Stores files, and adds the references to them to the input.
+fn with_uploads(
+    remote: &Remote,
+    input: Language,
+    files: &[(String, PathBuf)],
+) -> Result<Language, Report> {
+    if files.is_empty() {
+        return Ok(input);
+    }
+    let Some(map) = input.as_map() else {
+        let message = format!("`--upload` needs a map as the input, got {}", input.kind());
+        return Err(Report::error("E0941", message));
+    };
+    let mut fields: Vec<(Language, Language)> = map
+        .iter()
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect();
+    for (field, file) in files {
+        let name = file.file_name().map(|name| name.to_string_lossy());
+        let query = [("filename", name.unwrap_or_default().into_owned())];
+        let stored = from_json(&remote.upload(&query, None, file)?);
+        fields.push((Language::keyword(field), stored));
+    }
+    Ok(Language::map(fields))
+}
+
 /// Returns the slug of a flow and the version that the server must serve, both from its file. If there is no such file,
 /// the argument is the slug, and any version is accepted.
 fn flow(file: &Path) -> Result<(String, Option<String>), Report> {
@@ -161,9 +177,9 @@ fn many(
     let inputs = input::read_list(file)?;
     let inputs: Vec<Value> = inputs
         .iter()
-        .map(|input| to_exact_json(input).unwrap_or_default())
-        .collect();
-    let mut body = json!({"flow": slug, "inputs": inputs});
+        .map(|input| edn(input, "--many"))
+        .collect::<Result<_, Report>>()?;
+    let mut body = json!({"flow": slug, "inputs": inputs, "values": EDN});
     if let Some(version) = version {
         body["version"] = json!(version);
     }
@@ -269,7 +285,7 @@ pub(super) fn fork(remote: &Remote, args: &RunsFork) -> Result<Exit, Report> {
         };
         set[path] = super::jobs::value(value, "--set")?;
     }
-    let mut body = json!({"set": set, "reuse": args.reuse});
+    let mut body = json!({"set": set, "reuse": args.reuse, "values": EDN});
     if let Some(at) = &args.at {
         body["at"] = json!(at);
     }

@@ -3,7 +3,7 @@
 use flowstone_engine::ports::WaitRow;
 use serde_json::{Value, json};
 
-use super::jobs::{value, values};
+use super::jobs::{EDN, value, values};
 use super::{Remote, local_only};
 use crate::cli::args::{
     Answer, WaitsApprove, WaitsCancel, WaitsCommand, WaitsComplete, WaitsEvent, WaitsList,
@@ -87,7 +87,7 @@ fn show(remote: &Remote, args: &WaitsShow) -> Result<Exit, Report> {
 }
 
 fn approve(remote: &Remote, args: &WaitsApprove) -> Result<Exit, Report> {
-    let mut body = json!({"comment": args.comment, "digest": args.digest});
+    let mut body = json!({"comment": args.comment, "digest": args.digest, "values": EDN});
     if let Some(text) = &args.value {
         body["value"] = value(text, "--value")?;
     }
@@ -106,21 +106,20 @@ fn cancel(remote: &Remote, args: &WaitsCancel) -> Result<Exit, Report> {
 
 fn complete(remote: &Remote, args: &WaitsComplete) -> Result<Exit, Report> {
     if args.keep {
-        let body =
-            json!({"key": args.id, "value": value(&args.value, "--value")?, "dedup": args.dedup});
+        let body = json!({"key": args.id, "value": value(&args.value, "--value")?, "dedup": args.dedup, "values": EDN});
         return send(remote, &args.answer, "signals", &body);
     }
     let body = json!({
         "value": value(&args.value, "--value")?,
         "dedup": args.dedup,
         "digest": args.digest,
+        "values": EDN,
     });
     decide(remote, &args.answer, (&args.id, "complete"), &body)
 }
 
 fn signal(remote: &Remote, args: &WaitsSignal) -> Result<Exit, Report> {
-    let body =
-        json!({"key": args.key, "value": value(&args.value, "--value")?, "dedup": args.dedup});
+    let body = json!({"key": args.key, "value": value(&args.value, "--value")?, "dedup": args.dedup, "values": EDN});
     send(remote, &args.answer, "signals", &body)
 }
 
@@ -130,6 +129,7 @@ fn event(remote: &Remote, args: &WaitsEvent) -> Result<Exit, Report> {
         "key": args.key,
         "payload": value(&args.value, "--value")?,
         "dedup": args.dedup,
+        "values": EDN,
     });
     send(remote, &args.answer, "events", &body)
 }

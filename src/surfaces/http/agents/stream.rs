@@ -4,6 +4,7 @@
 //! that fails ends its stream with an error and without `[DONE]`.
 
 use axum::response::Response;
+use flowstone_engine::json::compact;
 use flowstone_engine::ports::{LiveText, News, TextPiece};
 use flowstone_fronts::agents::generations::{self, View};
 use flowstone_fronts::agents::traces::{self, TurnText};
@@ -67,7 +68,7 @@ impl Follow {
                 Ok(seen) => seen,
                 Err(problem) => {
                     let frame = json!({"error": {"code": problem.code, "message": problem.detail}});
-                    return stream.data(&frame.to_string()).await;
+                    return stream.data(&compact(&frame)).await;
                 }
             };
             for turn in texts.into_iter().skip(self.over) {
@@ -75,9 +76,9 @@ impl Follow {
             }
             if view.is_settled() {
                 return match view.to_frame() {
-                    Err(frame) => stream.data(&frame.to_string()).await,
+                    Err(frame) => stream.data(&compact(&frame)).await,
                     Ok(frame) => {
-                        stream.data(&frame.to_string()).await?;
+                        stream.data(&compact(&frame)).await?;
                         stream.data(DONE).await
                     }
                 };
@@ -145,5 +146,5 @@ async fn text(content: &str, stream: &mut Stream) -> Result<(), Closed> {
         return Ok(());
     }
     let frame = json!({"choices": [{"delta": {"content": content}}]});
-    stream.data(&frame.to_string()).await
+    stream.data(&compact(&frame)).await
 }

@@ -6,6 +6,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use flowstone_engine::json::compact;
 use flowstone_engine::ports::{News, RunRow};
 use flowstone_engine::token::Scope;
 use flowstone_fronts::graph::error::GraphError;
@@ -225,7 +226,7 @@ impl Follow {
         let (mut events, mut stand) = first;
         loop {
             for event in &events {
-                let data = Json::Object(event.data.clone()).to_string();
+                let data = compact(&Json::Object(event.data.clone()));
                 if stream.frame(event.seq, event.kind, &data).await.is_err() || event.is_last() {
                     return;
                 }

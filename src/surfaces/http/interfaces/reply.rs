@@ -6,6 +6,7 @@ use axum::body::Body;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use flowstone_engine::ids::RunId;
+use flowstone_engine::json::{compact, is_exact};
 use flowstone_engine::outcome::code_of;
 use flowstone_engine::token::Scope;
 use flowstone_flow::interfaces::InterfaceKind;
@@ -175,7 +176,7 @@ async fn own_response(
         Some(other) => match reference(other) {
             Some(uri) => whole(server, uri).await?,
             None => (
-                Body::from(other.to_string()),
+                Body::from(compact(other)),
                 Some("application/json".to_owned()),
             ),
         },
@@ -212,6 +213,7 @@ fn own_header(name: &str, value: &Json) -> Option<(HeaderName, HeaderValue)> {
         Json::String(text) => text.clone(),
         Json::Number(number) => number.to_string(),
         Json::Bool(flag) => flag.to_string(),
+        Json::Object(_) if is_exact(value) => compact(value),
         Json::Null | Json::Array(_) | Json::Object(_) => return None,
     };
     if name == header::LOCATION && !is_web_address(&text) {

@@ -3,14 +3,13 @@
 use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode, header};
-use flowstone_engine::json::from_json;
 use flowstone_engine::outside::refuse_reserved_setting;
 use flowstone_engine::token::Scope;
 use flowstone_engine::{EngineError, ForkOptions, Setting};
 
 use super::super::access::Caller;
 use super::super::answer::Answer;
-use super::super::operation::{Kind, Operation, Operations, Param, names, of};
+use super::super::operation::{GIVEN, Kind, Operation, Operations, Param, names, of};
 use super::super::problem::Problem;
 use super::super::request::Members;
 use super::super::server::{EngineContext, Shared};
@@ -62,6 +61,7 @@ const FORK: &[Param] = &[
         Kind::Object,
         "Values by path that replace those of the run.",
     ),
+    GIVEN,
     VERSION,
 ];
 
@@ -105,7 +105,7 @@ pub(super) async fn fork(
     let given = Members::read(&headers, body, &names(FORK)).await?;
     let (at, version) = (given.text("at")?, given.text("version")?);
     let reuse = given.flag("reuse")?.unwrap_or(false);
-    let set = given.object("set")?;
+    let set = given.value_map("set", given.values()?)?;
     if version.is_some() {
         caller.need(Scope::Edit)?;
     }
@@ -117,7 +117,7 @@ pub(super) async fn fork(
                 None => None,
             };
             let settings = set.into_iter().map(|(path, value)| {
-                let value = from_json(&value);
+                let value = value.value();
                 refuse_reserved_setting(&path, &value)?;
                 Ok(Setting { path, value })
             });

@@ -8,7 +8,6 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use flowstone_engine::catalog::ServedFlow;
 use flowstone_engine::ids::RunId;
-use flowstone_engine::json::from_json;
 use flowstone_engine::ports::{NewReceipt, RunFilter, RunStatus};
 use flowstone_engine::token::Scope;
 use flowstone_engine::trace::TraceOrigin;
@@ -20,13 +19,13 @@ use serde_json::{Value as Json, json};
 
 use super::super::access::Caller;
 use super::super::answer::Answer;
-use super::super::operation::{Kind, Param, names};
+use super::super::operation::{GIVEN, Kind, Param, names};
 use super::super::problem::Problem;
-use super::super::request::Members;
+use super::super::request::{Given, Members};
 use super::super::server::{EngineContext, Shared};
 use super::super::trace;
 use super::{REPLAYED, key_reused, may_start, receipt, refuse_others, served};
-use crate::json::bulk_run_json;
+use crate::json::{Values, bulk_run_json};
 
 /// Maximum size of the body.
 const BODY_MAX: usize = 16 << 20;
@@ -46,6 +45,7 @@ pub(super) const MEMBERS: &[Param] = &[
         "The runs, instead of `inputs`: up to 1000.",
     ),
     TIMEOUT,
+    GIVEN,
     VERSION,
 ];
 const FLOW: Param = Param::text("flow", "The slug of the flow.");
@@ -72,13 +72,13 @@ const RUN: &[Param] = &[
     VERSION,
 ];
 
-/// A start of the list. A value of the language stays on its thread, so the input is JSON until it is there.
+/// A start of the list. A value of the language stays on its thread, so the input is what it came as until it is there.
 #[derive(Clone, Default)]
 struct Start {
     flow: Option<String>,
     version: Option<String>,
     id: Option<String>,
-    input: Option<Json>,
+    input: Option<Given>,
     invocation: Option<String>,
     priority: Option<i64>,
     timeout: Option<Duration>,
@@ -86,12 +86,12 @@ struct Start {
 }
 
 impl Start {
-    fn of(given: &Members) -> Result<Start, Problem> {
+    fn of(given: &Members, values: Values) -> Result<Start, Problem> {
         Ok(Start {
             flow: given.text("flow")?,
             version: given.text("version")?,
             id: given.text("id")?,
-            input: given.get("input").cloned(),
+            input: given.value("input", values)?,
             invocation: given.text("invocation")?,
             priority: given.number("priority")?,
             timeout: given.duration("timeout")?,
@@ -119,7 +119,7 @@ impl Start {
         let input = self
             .input
             .as_ref()
-            .map_or_else(|| Value::map([]), from_json);
+            .map_or_else(|| Value::map([]), Given::value);
         Ok(StartOptions {
             invocation: self.invocation.clone(),
             external_id: self.id.clone(),
@@ -156,20 +156,20 @@ pub(super) async fn start(
 
 /// Returns the starts of the list.
 fn starts(given: &Members) -> Result<Vec<Start>, Problem> {
-    let all = Start::of(given)?;
-    let inputs = given.get("inputs");
+    let values = given.values()?;
+    let all = Start::of(given, values)?;
+    let inputs = given.value_list("inputs", values)?;
     let starts: Vec<Start> = match (inputs, given.get("runs").is_some()) {
-        (Some(Json::Array(inputs)), false) => {
-            let with_input = |input: &Json| Start {
-                input: Some(input.clone()),
+        (Some(inputs), false) => {
+            let with_input = |input: Given| Start {
+                input: Some(input),
                 ..all.clone()
             };
-            inputs.iter().map(with_input).collect()
+            inputs.into_iter().map(with_input).collect()
         }
-        (Some(_), false) => return Err(Problem::malformed("`inputs` must be a list")),
         (None, true) => {
             let runs = given.entries("runs", &names(RUN))?;
-            let runs = runs.iter().map(|run| Ok(Start::of(run)?.or(&all)));
+            let runs = runs.iter().map(|run| Ok(Start::of(run, values)?.or(&all)));
             runs.collect::<Result<_, Problem>>()?
         }
         _ => {
