@@ -108,13 +108,16 @@ const VALUE: &str = r##"{:k :a/b :s #{1} :r 1/3 :c \a :d 1.50M :n 2N :i {1 :one 
 const ECHO: &str =
     "{:slug :echo :flow '(let [v (:v (flow/input))] (if (= \"other\" v) \"other\" (pr-str v)))}";
 const ANSWER: &str = r#"{:slug :answer :flow '(pr-str (flow/step :wait :w {:key "go"}))}"#;
+const REVIEW: &str = r#"{:slug :review
+  :flow '(pr-str (:value (flow/step :wait :w {:key "go" :approval {:actions [:approve :edit]}})))}"#;
 const EVENT: &str = r#"{:slug :event :flow '(pr-str (:v (flow/step :wait :w {:event {:name "paid" :key {:path [:id]}} :key "o-1"})))}"#;
 const DONE: &str = "{:slug :done :flow '(let [job (flow/step :job :order {:op :submit :job-type :image :payload 1})]
   (pr-str (:result (flow/step :job :made {:op :await :job-id (:job-id job)}))))}";
-const FLOWS: [(&str, &str); 4] = [
+const FLOWS: [(&str, &str); 5] = [
     ("echo", ECHO),
     ("answer", ANSWER),
     ("event", EVENT),
+    ("review", REVIEW),
     ("done", DONE),
 ];
 
@@ -158,8 +161,12 @@ impl Place<'_> {
         let first = first["run"].as_str().expect("a run").to_owned();
         let fork = self.ask(&["runs", "fork", &first, "--set", &set]);
         all.push(("runs fork --set", self.result(&fork["run"])));
-        for command in [["waits", "complete"], ["waits", "signal"]] {
-            let run = self.begin("answer");
+        for (flow, command) in [
+            ("answer", ["waits", "complete"]),
+            ("answer", ["waits", "signal"]),
+            ("review", ["waits", "approve"]),
+        ] {
+            let run = self.begin(flow);
             self.ask(&[&command[..], &["go", "--value", VALUE]].concat());
             all.push((command[1], self.result(&run)));
         }
@@ -210,6 +217,9 @@ fn a_server_gets_the_values_that_a_command_is_given() {
         server: vec!["--server", &base],
     };
     let expected = local.received();
+    for (command, received) in &expected {
+        assert_eq!(received, &expected[0].1, "{command}");
+    }
     for part in [
         ":k :a/b", ":s #{1}", ":r 1/3", r":c \a", ":d 1.50M", ":n 2N", "1 :one", "#inst", ":no nil",
     ] {
