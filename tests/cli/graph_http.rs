@@ -661,6 +661,16 @@ fn a_killed_server_continues_a_paused_run_and_repeats_no_event() {
 }
 
 #[test]
+fn an_input_cannot_name_a_webhook() {
+    let graphs = Graphs::serve();
+    graphs.agent("told", &calling("CLASSIFY", &[]), json!({}));
+    let body = json!({"input": {"message": "x", "graph/webhook": "http://127.0.0.1:1/hook"}});
+    let refused = graphs.post("/agents/told/runs", &body);
+    assert_eq!(refused.status, 400, "{refused:?}");
+    assert!(refused.body.contains("graph/webhook"), "{refused:?}");
+}
+
+#[test]
 fn a_webhook_is_called_at_the_end_of_a_run() {
     let graphs = Graphs::serve();
     let hook = crate::server::Server::start(|_, before| match before {

@@ -91,6 +91,14 @@ impl Start {
                 "expected an address that begins with http:// or https://",
             ));
         }
+        let members = body.get("input").and_then(Json::as_object);
+        let reserved = members.into_iter().flat_map(serde_json::Map::keys);
+        for key in reserved.filter(|key| key.starts_with("graph/")) {
+            issues.push(Issue::at(
+                &[json!("input"), json!(key)],
+                "is a name that the server sets; name an address in `webhook_url`",
+            ));
+        }
         if !issues.is_empty() {
             return Err(GraphError::invalid(
                 codes::MALFORMED,
