@@ -127,7 +127,7 @@ impl Engine {
     /// the project.
     ///
     /// # Errors
-    /// When there is no such token within the reach of `by`, or it was revoked before.
+    /// When no token within the reach of `by` has this id, or the token was revoked before.
     pub async fn revoke_token(&self, id: &str, by: Option<&Token>) -> Result<(), EngineError> {
         let missing = || TokenError::Missing { id: id.to_owned() };
         if let Some(by) = by {

@@ -25,7 +25,7 @@ pub mod traces;
 pub mod codes {
     /// The body or a parameter of a request is not valid.
     pub const INVALID: &str = "E1260";
-    /// There is no record of that id, or the caller may not know of it.
+    /// No record has the id, or the caller has no access to it.
     pub const MISSING: &str = "E1261";
     /// The request contradicts what is stored.
     pub const CONFLICT: &str = "E1262";

@@ -104,7 +104,7 @@ fn not_compiled(error: FormatError) -> StepError {
 /// Returns what a caller has to know about a flow, as data.
 ///
 /// # Errors
-/// When there is no such flow, or it cannot be run.
+/// When the flow does not exist or cannot be run.
 pub(super) async fn describe(cx: &StepContext, config: &Value) -> Result<Value, StepError> {
     let slug = slug_of(config);
     let missing = || StepError::new("E0500", "store", "the run itself is missing");

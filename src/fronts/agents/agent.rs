@@ -112,7 +112,7 @@ impl Agent {
     /// Returns an agent with what it refers to.
     ///
     /// # Errors
-    /// When there is no agent of that id, or it refers to a record that is gone.
+    /// When no agent has the id, or the agent refers to a deleted record.
     pub async fn find(engine: &Engine, id: &str) -> Result<Agent, ApiError> {
         let record = Records::Agents.get(engine, id).await?;
         Agent::of(engine, record).await
@@ -188,7 +188,7 @@ pub async fn create(engine: &Engine, body: Json) -> Result<Json, ApiError> {
 /// Changes an agent. Generations that have started keep the agent that they started with.
 ///
 /// # Errors
-/// When the body is not valid, or there is no agent of that id.
+/// When the body is not valid, or no agent has the id.
 pub async fn update(engine: &Engine, id: &str, body: Json) -> Result<Json, ApiError> {
     let body = Body::read_some(body, MEMBERS)?;
     refuse_not_built(&body)?;

@@ -25,7 +25,7 @@ pub async fn create(engine: &Engine, body: Json) -> Result<Record, ApiError> {
 /// Returns the id of the project that a body names, or of the default one.
 ///
 /// # Errors
-/// When there is no project of that id.
+/// When no project has the id.
 pub async fn of(engine: &Engine, id: Option<&str>) -> Result<String, ApiError> {
     if let Some(id) = id {
         let project = Records::Projects.get(engine, id).await?;
