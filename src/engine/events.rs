@@ -7,8 +7,8 @@ use crate::engine::{Engine, StartOptions};
 use crate::error::EngineError;
 use crate::flow::LoadedFlow;
 use crate::ports::{
-    Completion, Delivered, Delivery, NewReceipt, PastDelivery, Target, WaitAnswer, WaitEnding,
-    WaitRow, WaitsAnswer,
+    Completion, Delivered, Delivery, Durability, NewReceipt, PastDelivery, Target, WaitAnswer,
+    WaitEnding, WaitRow, WaitsAnswer,
 };
 use crate::start::{StartedRun, started, with_rules};
 use crate::waits::refusal;
@@ -82,6 +82,7 @@ impl Engine {
                 },
                 dedup: None,
                 keep: answer.keep,
+                durability: Durability::Full,
                 now_ms,
             });
         }

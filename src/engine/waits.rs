@@ -14,8 +14,8 @@ use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::ids::RunId;
 use crate::ports::{
-    BATCH_KEY, CHILD_KEY, Completion, JOB_KEY, Refusal, SignalFilter, SignalRow, Target,
-    WaitAnswer, WaitEnding, WaitFilter, WaitRow, WaitsAnswer,
+    BATCH_KEY, CHILD_KEY, Completion, Durability, JOB_KEY, Refusal, SignalFilter, SignalRow,
+    Target, WaitAnswer, WaitEnding, WaitFilter, WaitRow, WaitsAnswer,
 };
 
 /// The person who answers.
@@ -37,6 +37,9 @@ pub struct Answering {
     pub digest: Option<String>,
     /// Whether the caller is a program that may not decide for a person.
     pub is_unattended: bool,
+    /// Relaxed only where the caller waits for the run's next commit before it relies on the answer: that commit makes
+    /// both durable.
+    pub durability: Durability,
 }
 
 /// The result of answering a wait.
@@ -357,6 +360,7 @@ impl Engine {
             },
             dedup: how.dedup,
             keep: how.keep,
+            durability: how.durability,
             now_ms: self.services.clock.now_ms(),
         };
         let runs = |waits: Vec<WaitRow>| {

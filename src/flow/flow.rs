@@ -19,7 +19,7 @@ pub use crate::definition::{
 pub use crate::forms::is_known;
 pub use files::{FlowFiles, Siblings, StoredFiles};
 pub use flowstone_model::names::name_of;
-pub use lint::{Surroundings, find as find_spec, unknown as lint_unknown};
+pub use lint::{Surroundings, unknown as lint_unknown};
 pub use load::{Checked, LoadedFlow, Main, check_code, read, reload};
 pub use load::{ENGINE_ABI, program_digest, program_files, program_name, program_text};
 pub use single::single;

@@ -32,6 +32,11 @@ pub struct StepSpec {
 }
 
 impl StepSpec {
+    /// Tells whether a flow may call the step type by this name.
+    pub fn is_named(&self, name: &str) -> bool {
+        self.kind == name || self.aliases.contains(&name)
+    }
+
     /// Returns the field of a name or alias, own or common.
     pub fn field(&self, name: &str) -> Option<&'static Field> {
         self.fields

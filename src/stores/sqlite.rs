@@ -586,8 +586,9 @@ impl Waits for Sqlite {
     }
 
     fn complete(&self, completion: Completion) -> PortFuture<'_, WaitsAnswer> {
-        self.writer
-            .submit(move |db| rules::answers::complete(&mut Rows::new(db), &completion))
+        let durability = completion.durability;
+        let work = move |db: &_| rules::answers::complete(&mut Rows::new(db), &completion);
+        self.writer.submit_as(durability, News::Some, work)
     }
 
     fn signals(&self, filter: SignalFilter) -> PortFuture<'_, Vec<SignalRow>> {

@@ -533,6 +533,7 @@ async fn complete(stores: &Stores, model: &mut Model, op: &Op) {
         },
         dedup: dedup.map(|dedup| format!("mark{dedup}")),
         keep: *keep,
+        durability: Durability::Full,
         now_ms: NOW_MS,
     };
     let expected = model.complete(target, *payload, *dedup, *keep);

@@ -19,7 +19,7 @@ use crate::diagnostic::Diagnostic;
 use crate::doubt::OnDoubt;
 use crate::duration;
 use crate::error::EngineError;
-use crate::flow::{PackagedStep, find_spec, lint_unknown, name_of};
+use crate::flow::{PackagedStep, lint_unknown, name_of};
 use crate::ids::StepPath;
 use crate::journal::Recorded;
 use crate::metering::Metering;
@@ -286,13 +286,6 @@ impl Executor<'_> {
         given: &Value,
     ) -> Result<StepCall<'s>, Box<Exception>> {
         let refuse = |finding: Diagnostic| Box::new(exception(finding));
-        let specs: Vec<&'static StepSpec> = self
-            .engine
-            .services
-            .steps
-            .iter()
-            .map(|step| step.spec())
-            .collect();
         let Value::Keyword(name) = kind else {
             let message = format!("a step type is a keyword, not {}", kind.kind());
             return Err(refuse(Diagnostic::error("E0431", message)));
@@ -305,10 +298,8 @@ impl Executor<'_> {
             Some(packaged) => packaged.kind.clone(),
             None => Rc::from(&*name.name()),
         };
-        let Some(spec) = find_spec(&specs, &name) else {
-            return Err(refuse(lint_unknown(&name, &specs)));
-        };
-        let step = self.step_of(spec);
+        let step = self.step_named(&name).map_err(refuse)?;
+        let spec = step.spec();
         let step_id = match (id, &packaged) {
             (Value::Nil, Some(packaged)) => Some(Rc::from(packaged.step_id())),
             (Value::Keyword(_) | Value::Text(_), _) => name_of(id).filter(|id| !id.is_empty()),
@@ -360,7 +351,11 @@ impl Executor<'_> {
     /// Returns the digest of a request, and the digests that earlier builds computed for it.
     fn digests(&self, kind: &str, canonical: &str) -> (String, Vec<String>) {
         let digest = |canonical: &str| {
-            let mut digest = codec::digest_bytes(format!("{kind} {canonical}").as_bytes());
+            let mut digester = codec::Digester::default();
+            for part in [kind, " ", canonical] {
+                digester.add(part.as_bytes());
+            }
+            let mut digest = digester.finish();
             digest.truncate(32);
             digest
         };
@@ -375,10 +370,17 @@ impl Executor<'_> {
         (digest(&hidden.replace(own, OWN_RUN)), older.into())
     }
 
-    fn step_of(&self, spec: &'static StepSpec) -> &dyn Step {
+    /// Finds a step type by its name or an alias.
+    fn step_named(&self, name: &str) -> Result<&dyn Step, Diagnostic> {
         let mut steps = self.engine.services.steps.iter();
-        let step = steps.find(|step| std::ptr::eq(step.spec(), spec));
-        &**step.expect("the spec comes from one of these steps")
+        match steps.find(|step| step.spec().is_named(name)) {
+            Some(step) => Ok(&**step),
+            None => {
+                let steps = self.engine.services.steps.iter();
+                let specs: Vec<_> = steps.map(|step| step.spec()).collect();
+                Err(lint_unknown(name, &specs))
+            }
+        }
     }
 
     /// Checks a request and builds its call.

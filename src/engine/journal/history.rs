@@ -144,7 +144,10 @@ impl Recorded {
 
 impl History {
     pub(crate) fn new(entries: Vec<Entry>) -> History {
-        let mut history = History::default();
+        let mut history = History {
+            paths: HashMap::with_capacity(entries.len()),
+            ..History::default()
+        };
         for (place, entry) in entries.into_iter().enumerate() {
             if entry.path == CANCEL && entry.kind == EntryKind::Note {
                 history.cancel = Some(Cancel::read(place, &entry.payload));

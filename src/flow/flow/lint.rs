@@ -375,11 +375,8 @@ fn nested_span(sources: &Sources, config: &Value, (key, mismatch): (&str, &Misma
 }
 
 /// Finds a step type by its name or an alias.
-pub fn find<'a>(specs: &[&'a StepSpec], name: &str) -> Option<&'a StepSpec> {
-    specs
-        .iter()
-        .copied()
-        .find(|spec| spec.kind == name || spec.aliases.contains(&name))
+fn find<'a>(specs: &[&'a StepSpec], name: &str) -> Option<&'a StepSpec> {
+    specs.iter().copied().find(|spec| spec.is_named(name))
 }
 
 /// Returns the finding for a step type that is called by an old name.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use flowstone_engine::ids::RunId;
 use flowstone_engine::observer::NoObserver;
 use flowstone_engine::ports::{
-    News, RunRow, StartDecision, StoreError, Target, WaitFilter, WaitRow, WaitState,
+    Durability, News, RunRow, StartDecision, StoreError, Target, WaitFilter, WaitRow, WaitState,
 };
 use flowstone_engine::{
     Answering, Caller, Engine, EngineError, ExecuteOptions, StartOptions, Stay,
@@ -507,6 +507,8 @@ impl<'a> Trees<'a> {
                 name: self.by.clone(),
                 ..Caller::default()
             },
+            // The driver gets its reply after the commit that opens the next wait.
+            durability: Durability::Relaxed,
             ..Answering::default()
         };
         let target = Target::Name(wait.id.clone());

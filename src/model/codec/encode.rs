@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use flowstone_lang::value::{
-    BigDecimal, Exception, Lazy, Object, SeqView, Value, is_written_within, number,
+    BigDecimal, Exception, Keyword, Lazy, Object, SeqView, Value, is_written_within, number,
 };
 use sha2::{Digest, Sha256};
 
@@ -34,9 +34,12 @@ const MOST_TEXT: u64 = 500_000_000;
 /// Number of bytes written before the size of the whole value is estimated: most values are smaller.
 const SMALL_TEXT: usize = 1_000_000;
 
+/// Size in bytes of most configs and results.
+const USUAL_TEXT: usize = 96;
+
 fn write(value: &Value, canonical: bool) -> Result<String, CodecError> {
     let mut writer = Writer {
-        out: String::new(),
+        out: String::with_capacity(USUAL_TEXT),
         path: Vec::new(),
         canonical,
         root: Some(value),
@@ -78,8 +81,12 @@ impl Digester {
 pub(super) fn hex(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let digit = |half: u8| char::from(DIGITS[usize::from(half & 15)]);
-    let halves = bytes.iter().flat_map(|byte| [byte >> 4, *byte]);
-    halves.map(digit).collect()
+    let mut text = String::with_capacity(bytes.len() * 2);
+    for byte in bytes {
+        text.push(digit(byte >> 4));
+        text.push(digit(*byte));
+    }
+    text
 }
 
 struct Writer<'v> {
@@ -105,7 +112,7 @@ impl Writer<'_> {
             Value::Int(int) => self.push(int),
             Value::Float(float) => self.float(*float),
             Value::Char(char) => self.char(*char),
-            Value::Keyword(keyword) => self.keyword(&keyword.to_string()[1..]),
+            Value::Keyword(keyword) => self.keyword(*keyword),
             Value::Symbol(symbol) => self.symbol(&symbol.to_string()),
             Value::Name(name) => self.symbol(&name.symbol.to_string()),
             Value::Text(text) => self.text(text),
@@ -203,13 +210,13 @@ impl Writer<'_> {
         }
     }
 
-    fn keyword(&mut self, name: &str) {
-        if is_plain(name) {
-            self.out.push(':');
-            self.out.push_str(name);
-        } else {
+    fn keyword(&mut self, keyword: Keyword) {
+        let start = self.out.len();
+        keyword.write_to(&mut self.out);
+        if !is_plain(&self.out[start + 1..]) {
+            let written = self.out.split_off(start);
             self.out.push_str("#flowstone/keyword ");
-            self.text(name);
+            self.text(&written[1..]);
         }
     }
 

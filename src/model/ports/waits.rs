@@ -3,7 +3,7 @@
 //! Deciding a wait is one transaction: a late answer is refused with the name of the person who was first.
 //! [`crate::waits::judge`] decides inside it whether an answer is valid, so that all stores decide alike.
 
-use super::PortFuture;
+use super::{Durability, PortFuture};
 use crate::ids::RunId;
 use crate::waits::{Refusal, Target, WaitAnswer, WaitEvent, WaitRow};
 
@@ -68,6 +68,8 @@ pub struct Completion {
     pub dedup: Option<String>,
     /// Keeps the answer for a wait that opens later if none is open.
     pub keep: bool,
+    /// Relaxed only where the sender reports the answer after a later commit, which makes it durable, too.
+    pub durability: Durability,
     pub now_ms: i64,
 }
 

@@ -298,8 +298,8 @@ pub(super) fn entry(
         path: String::new(),
         detail,
     };
-    let kind: String = row.get(0)?;
-    let Some(kind) = EntryKind::from_name(&kind) else {
+    let kind = row.get_ref(0)?.as_str()?;
+    let Some(kind) = EntryKind::from_name(kind) else {
         return Ok(Err(damaged(format!(
             "unknown kind of journal entry `{kind}`"
         ))));

@@ -373,9 +373,8 @@ async fn decide(
     let how = Answering {
         caller: caller.decides(),
         dedup: given.text("dedup")?,
-        keep: false,
         digest: given.text("digest")?,
-        is_unattended: false,
+        ..Answering::default()
     };
     let text = match given.text("comment")? {
         None => given.text("reason")?,
@@ -443,9 +442,9 @@ async fn signal(
         caller: caller.decides(),
         dedup: given.text("dedup")?,
         keep: true,
-        digest: None,
         // A token that may not approve does not approve by a signal either.
         is_unattended: !caller.token.has(Scope::Approve),
+        ..Answering::default()
     };
     let value = given.value("value", given.values()?)?;
     let answered = server

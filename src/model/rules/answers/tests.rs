@@ -3,7 +3,8 @@
 use super::{Verdict, decide};
 use crate::ids::RunId;
 use crate::ports::{
-    Completion, Refusal, Target, WaitAnswer, WaitEnding, WaitRow, WaitState, WaitsAnswer,
+    Completion, Durability, Refusal, Target, WaitAnswer, WaitEnding, WaitRow, WaitState,
+    WaitsAnswer,
 };
 
 fn wait(id: &str, state: WaitState, deadline_ms: Option<i64>, details: &str) -> WaitRow {
@@ -40,6 +41,7 @@ fn answer(payload: &str, roles: &[&str]) -> Completion {
         },
         dedup: None,
         keep: true,
+        durability: Durability::Full,
         now_ms: 100,
     }
 }
