@@ -7,6 +7,7 @@
 mod answer;
 mod approval;
 mod calls;
+mod compact;
 mod config;
 mod contents;
 mod control;
@@ -25,6 +26,7 @@ mod outside;
 mod prompt;
 mod result;
 mod rounds;
+mod thread;
 pub(crate) mod tool;
 pub(crate) mod tools;
 mod toolset;
@@ -231,6 +233,11 @@ const FIELDS: &[Field] = &[
         "Tools whose calls are performed outside: the agent waits, and resumes with `{:outputs [{:tool-call-id :output}]}` as the payload of the wait, which may also have `:tool-choice`, `:active-tools` (next turn), `:step-rules` and `:defaults` (later turns).",
     ),
     Field::optional(
+        "compact",
+        compact::FIELD,
+        "Replaces older messages by a summary before the context window of the model is full: `true`, or `{:at 0.7 :keep 6 :model \"...\" :window 32000}`. Default: not.",
+    ),
+    Field::optional(
         "conclude?",
         FieldType::Bool,
         "Whether the model gets one more turn, without tools, after `:max-iterations`. Default true.",
@@ -362,6 +369,11 @@ const FIELDS: &[Field] = &[
         FieldType::Any,
         "`:json`, or the provider's own map. Overrides `:output`.",
     ),
+    Field::optional(
+        "return-messages",
+        FieldType::Bool,
+        "Whether the result has the conversation under `:messages`, in the form of the option `:messages`: without the system prompt, with the answer. Default false.",
+    ),
     Field::optional("seed", FieldType::Int, "Forwarded."),
     Field::optional(
         "step-rules",
@@ -383,6 +395,11 @@ const FIELDS: &[Field] = &[
         "template",
         FieldType::Name,
         "A template of type `:llm-prompt`, which contains the prompt. It has the variables `objective`, `instructions`, `inputs`, `input-summary` and `tool-summary`, in addition to `:data`.",
+    ),
+    Field::optional(
+        "thread",
+        thread::FIELD,
+        "The name of a conversation that this step continues: earlier messages go to the model, and what this step adds is kept. Or `{:key \"support:17\" :window 40}`.",
     ),
     Field::optional(
         "tool-choice",

@@ -5,7 +5,9 @@
 
 mod agent;
 mod agent_caps;
+mod agent_compact;
 mod agent_full;
+mod agent_thread;
 mod changeset;
 mod confined;
 mod csv;
