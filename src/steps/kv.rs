@@ -230,7 +230,7 @@ fn envelope(facts: impl IntoIterator<Item = (&'static str, Value)>) -> Value {
 
 /// Returns the result of the same step in the run from which this one was forked, if that run performed it.
 async fn in_origin(cx: &StepContext) -> Result<Option<Value>, StepError> {
-    let stores = cx.own_stores();
+    let stores = cx.stores()?;
     let row = stores.runs.find(cx.run_id()).await?;
     let Some(origin) = row.and_then(|row| row.origin) else {
         return Ok(None);
