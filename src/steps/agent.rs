@@ -183,6 +183,11 @@ const FIELDS: &[Field] = &[
         "The names of the tools that the model is offered; all if it is empty. `:step-rules` overrides it.",
     ),
     Field::optional(
+        "after-each-call",
+        FieldType::Function,
+        "A function that is called with the result of each tool call, with `{:tool :tool-call-id :arguments :result :success :iteration}`. May return `{:result value}`, or `{:refuse \"why\"}` to withhold the result. If it throws, the result is withheld.",
+    ),
+    Field::optional(
         "after-tool-call",
         FieldType::Function,
         "A function that is called after the tool calls of a turn, with `{:iteration :tools :tool-calls :last-results :usage}`. May return `{:tools map}` or `{:abort true :content :abort-reason}`.",
@@ -211,6 +216,11 @@ const FIELDS: &[Field] = &[
         "base-url",
         FieldType::Text,
         "The URL of the provider, instead of its default.",
+    ),
+    Field::optional(
+        "before-each-call",
+        FieldType::Function,
+        "A function that is called before each tool call, with `{:tool :tool-call-id :arguments :changes? :iteration}`. May return `{:arguments {...}}` or `{:refuse \"why\"}`, which the model gets. If it throws, the call is refused.",
     ),
     Field::optional(
         "before-tool-call",

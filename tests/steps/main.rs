@@ -6,6 +6,7 @@
 mod agent;
 mod agent_caps;
 mod agent_compact;
+mod agent_decisions;
 mod agent_full;
 mod agent_thread;
 mod changeset;

@@ -1,7 +1,9 @@
 //! The loop: a turn of the model, then the calls that it requests, until there is an answer or a limit is reached.
 
+mod approved;
 mod batch;
 mod controlled;
+mod each;
 mod turn;
 
 use flowstone_flow::step::{Progress, StepContext, StepError};
