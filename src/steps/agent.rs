@@ -13,6 +13,7 @@ mod contents;
 mod control;
 mod conversation;
 mod cost;
+mod deferred;
 mod evaluate;
 mod extras;
 mod hooks;
@@ -26,6 +27,7 @@ mod outside;
 mod prompt;
 mod result;
 mod rounds;
+mod skills;
 mod thread;
 pub(crate) mod tool;
 pub(crate) mod tools;
@@ -263,6 +265,11 @@ const FIELDS: &[Field] = &[
         "Keeps a ledger of tokens over all runs of the flow: `{:budget {:max-tokens-total 500000 :window-hours 720}}`.",
     ),
     Field::optional("data", FieldType::Map, "More data for the `:template`."),
+    Field::optional(
+        "defer-tools",
+        deferred::FIELD,
+        "Tools that the model first has to find with the tool `tool_search`: `true` for all, or their names. Others are offered in each turn.",
+    ),
     Field::optional("deployment", FieldType::Text, "For Azure: the deployment."),
     Field::optional(
         "evaluate",
@@ -385,6 +392,11 @@ const FIELDS: &[Field] = &[
         "Whether the result has the conversation under `:messages`, in the form of the option `:messages`: without the system prompt, with the answer. Default false.",
     ),
     Field::optional("seed", FieldType::Int, "Forwarded."),
+    Field::optional(
+        "skills",
+        skills::FIELD,
+        "Folders with a `SKILL.md`, or folders of such folders: `[\"skills\"]`. The prompt has their names and descriptions; the model reads the rest with the tool `skill_read`.",
+    ),
     Field::optional(
         "step-rules",
         FieldType::List(&FieldType::Keys(RULE)),

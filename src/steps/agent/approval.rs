@@ -210,7 +210,7 @@ impl Approval {
             Mode::AllMutations => (tool.mutates)(&call.arguments),
             Mode::Tools(_) => self.names(tools, call),
             Mode::PlanSteps(names) => {
-                tool.kind != super::tool::ToolKind::Memory
+                !tool.kind.is_own()
                     && plan_step.is_some_and(|step| names.iter().any(|name| name == step))
             }
         }

@@ -185,6 +185,7 @@ impl Tally {
             (Some(most), _) if is_full(same, most) => Err(Refusal::Repeated { most }),
             (_, None) => Err(bad(unknown(&call.name, tools))),
             (_, Some(_)) if !selection.offers(&call.name) => Err(bad(inactive(&call.name))),
+            (_, Some(_)) if tools.is_deferred(&call.name) => Err(bad(deferred(&call.name))),
             (_, Some(_)) if call.is_cut => Err(bad(cut(call))),
             (_, Some(tool)) => match (tool.call)(&call.arguments) {
                 Ok(step) => Ok((tool, step)),
@@ -247,6 +248,13 @@ fn unknown(name: &str, tools: &Toolset) -> String {
             names.join(", ")
         ),
     }
+}
+
+fn deferred(name: &str) -> String {
+    format!(
+        "not performed: the tool `{name}` is not loaded. Find it with `{}` first",
+        super::deferred::SEARCH
+    )
 }
 
 fn inactive(name: &str) -> String {

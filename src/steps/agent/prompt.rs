@@ -5,6 +5,7 @@ use flowstone_lang::value::Value;
 
 use super::config::{Config, Opening};
 use super::conversation::{Said, Source};
+use super::deferred;
 use super::inputs;
 use super::notes::{facts, plain};
 use super::toolset::Toolset;
@@ -92,7 +93,7 @@ fn of_objective(config: &Config, tools: &Toolset) -> (Option<String>, Vec<Value>
 /// Lists the tools.
 fn guidance(tools: &Toolset, inputs: &Value) -> Option<String> {
     let mut text = String::new();
-    for tool in tools.iter() {
+    for tool in tools.iter().filter(|it| !tools.is_deferred(&it.name)) {
         text.push_str(&format!("\n- {}: {}", tool.name, tool.description));
         if !tool.ops.is_empty() {
             text.push_str(&format!(" Operations: {}.", tool.ops.join(", ")));
@@ -114,6 +115,7 @@ fn guidance(tools: &Toolset, inputs: &Value) -> Option<String> {
 /// The instructions that every prompt has.
 fn notices(config: &Config, tools: &Toolset) -> String {
     let mut notices = Vec::new();
+    notices.extend(deferred::notice(tools.deferred()));
     notices.extend(config.approval.notice());
     let required = config.required_names(tools);
     if !required.is_empty() {

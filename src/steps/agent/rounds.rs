@@ -6,6 +6,8 @@ mod controlled;
 mod each;
 mod turn;
 
+use std::rc::Rc;
+
 use flowstone_flow::step::{Progress, StepContext, StepError};
 use flowstone_lang::value::Value;
 
@@ -21,6 +23,7 @@ use super::notes::{facts, shortened, with};
 use super::outside::ClientTool;
 use super::prompt;
 use super::result::{Ending, Record, is_answered};
+use super::skills::Skills;
 use super::thread::Thread;
 use super::tools;
 use super::toolset::Toolset;
@@ -90,15 +93,25 @@ async fn start(cx: &StepContext, kind: Kind, given: Value) -> Result<Box<Start>,
     let outside = config.given.get("client-tools").filter(|it| !it.is_nil());
     tools.add_outside(ClientTool::read_all(outside)?)?;
     tools.add(extras.tools());
+    let given = |key: &str| config.given.get(key).filter(|it| !it.is_nil());
+    let skills = Skills::open(cx, given("skills")).await?;
+    tools.add_named(skills.tool(cx)?.into_iter().collect())?;
+    let mut always = config.control.names();
+    always.extend(
+        config
+            .required_names(&tools)
+            .iter()
+            .map(|name| Rc::from(&**name)),
+    );
+    tools.defer(given("defer-tools"), &always)?;
     controlled::check_names(&config.control, &tools, config.hooks.is_empty())?;
     let before = extras.before(cx).await?;
     let budgets = [Budget::enclosing(cx), before.budget];
     let budget = config.limits.budget.into_iter();
     let budget = budget.chain(budgets.into_iter().flatten());
-    let more: Vec<String> = before.memory.into_iter().collect();
+    let more: Vec<String> = skills.notice().into_iter().chain(before.memory).collect();
     let prompt = prompt::opening(cx, &config, &tools, &more)?;
-    let mut thread = config.given.get("thread").filter(|it| !it.is_nil());
-    let mut thread = thread.take().map(|it| Thread::read(cx, it)).transpose()?;
+    let mut thread = given("thread").map(|it| Thread::read(cx, it)).transpose()?;
     let earlier = match &mut thread {
         Some(thread) => thread.open(cx).await?,
         None => Vec::new(),

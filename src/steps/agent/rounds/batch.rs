@@ -5,10 +5,11 @@ use flowstone_lang::value::Value;
 
 use super::super::approval::Approval;
 use super::super::calls::{AT_ONCE, Answered, Call, Decision, Refusal};
+use super::super::deferred;
 use super::super::hooks::{When, Wish};
 use super::super::notes::facts;
 use super::super::result::Ending;
-use super::super::tool::Tool;
+use super::super::tool::{Tool, ToolKind};
 use super::super::trace::Called;
 use super::Rounds;
 use super::approved::Judged;
@@ -53,6 +54,7 @@ impl Rounds<'_> {
         self.conversation
             .add_reply(reply, &in_order(reply, &calls, others));
         let (mut answered, over) = self.perform(judged).await;
+        self.load(&answered);
         self.after_each(&mut answered).await;
         let stopped = answered.iter().find_map(|it| it.request.clone());
         let stopped = stopped.filter(|_| self.config.approval.stops_below());
@@ -74,6 +76,16 @@ impl Rounds<'_> {
             self.close(reason, instruction);
         }
         Ok(None)
+    }
+
+    /// Offers the tools that the model has found.
+    fn load(&mut self, answered: &[Answered]) {
+        for found in answered.iter().filter(|it| it.success) {
+            let tool = self.tools.find(&found.call.name);
+            if tool.is_some_and(|tool| tool.kind == ToolKind::Search) {
+                self.tools.load(&deferred::loaded(&found.result));
+            }
+        }
     }
 
     /// Has a person approve the calls that need it. Returns the request if the flow asks.
