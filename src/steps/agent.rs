@@ -7,11 +7,13 @@
 mod answer;
 mod approval;
 mod calls;
+mod compact;
 mod config;
 mod contents;
 mod control;
 mod conversation;
 mod cost;
+mod deferred;
 mod evaluate;
 mod extras;
 mod hooks;
@@ -25,6 +27,8 @@ mod outside;
 mod prompt;
 mod result;
 mod rounds;
+mod skills;
+mod thread;
 pub(crate) mod tool;
 pub(crate) mod tools;
 mod toolset;
@@ -181,6 +185,11 @@ const FIELDS: &[Field] = &[
         "The names of the tools that the model is offered; all if it is empty. `:step-rules` overrides it.",
     ),
     Field::optional(
+        "after-each-call",
+        FieldType::Function,
+        "A function that is called with the result of each tool call, with `{:tool :tool-call-id :arguments :result :success :iteration}`. May return `{:result value}`, or `{:refuse \"why\"}` to withhold the result. If it throws, the result is withheld.",
+    ),
+    Field::optional(
         "after-tool-call",
         FieldType::Function,
         "A function that is called after the tool calls of a turn, with `{:iteration :tools :tool-calls :last-results :usage}`. May return `{:tools map}` or `{:abort true :content :abort-reason}`.",
@@ -211,6 +220,11 @@ const FIELDS: &[Field] = &[
         "The URL of the provider, instead of its default.",
     ),
     Field::optional(
+        "before-each-call",
+        FieldType::Function,
+        "A function that is called before each tool call, with `{:tool :tool-call-id :arguments :changes? :iteration}`. May return `{:arguments {...}}` or `{:refuse \"why\"}`, which the model gets. If it throws, the call is refused.",
+    ),
+    Field::optional(
         "before-tool-call",
         FieldType::Function,
         "A function that is called before the tool calls of a turn, with `{:iteration :tools :tool-calls :proposed-tool-calls :usage}`. May return the same as `:after-tool-call`.",
@@ -231,6 +245,11 @@ const FIELDS: &[Field] = &[
         "Tools whose calls are performed outside: the agent waits, and resumes with `{:outputs [{:tool-call-id :output}]}` as the payload of the wait, which may also have `:tool-choice`, `:active-tools` (next turn), `:step-rules` and `:defaults` (later turns).",
     ),
     Field::optional(
+        "compact",
+        compact::FIELD,
+        "Replaces older messages by a summary before the context window of the model is full: `true`, or `{:at 0.7 :keep 6 :model \"...\" :window 32000}`. Default: not.",
+    ),
+    Field::optional(
         "conclude?",
         FieldType::Bool,
         "Whether the model gets one more turn, without tools, after `:max-iterations`. Default true.",
@@ -246,6 +265,11 @@ const FIELDS: &[Field] = &[
         "Keeps a ledger of tokens over all runs of the flow: `{:budget {:max-tokens-total 500000 :window-hours 720}}`.",
     ),
     Field::optional("data", FieldType::Map, "More data for the `:template`."),
+    Field::optional(
+        "defer-tools",
+        deferred::FIELD,
+        "Tools that the model first has to find with the tool `tool_search`: `true` for all, or their names. Others are offered in each turn.",
+    ),
     Field::optional("deployment", FieldType::Text, "For Azure: the deployment."),
     Field::optional(
         "evaluate",
@@ -362,7 +386,17 @@ const FIELDS: &[Field] = &[
         FieldType::Any,
         "`:json`, or the provider's own map. Overrides `:output`.",
     ),
+    Field::optional(
+        "return-messages",
+        FieldType::Bool,
+        "Whether the result has the conversation under `:messages`, in the form of the option `:messages`: without the system prompt, with the answer. Default false.",
+    ),
     Field::optional("seed", FieldType::Int, "Forwarded."),
+    Field::optional(
+        "skills",
+        skills::FIELD,
+        "Folders with a `SKILL.md`, or folders of such folders: `[\"skills\"]`. The prompt has their names and descriptions; the model reads the rest with the tool `skill_read`.",
+    ),
     Field::optional(
         "step-rules",
         FieldType::List(&FieldType::Keys(RULE)),
@@ -383,6 +417,11 @@ const FIELDS: &[Field] = &[
         "template",
         FieldType::Name,
         "A template of type `:llm-prompt`, which contains the prompt. It has the variables `objective`, `instructions`, `inputs`, `input-summary` and `tool-summary`, in addition to `:data`.",
+    ),
+    Field::optional(
+        "thread",
+        thread::FIELD,
+        "The name of a conversation that this step continues: earlier messages go to the model, and what this step adds is kept. Or `{:key \"support:17\" :window 40}`.",
     ),
     Field::optional(
         "tool-choice",

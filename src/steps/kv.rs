@@ -2,7 +2,7 @@
 
 use flowstone_flow::codec;
 use flowstone_flow::kv::{KvNumber, KvOp, KvSet, MAX_TTL, key_problem};
-use flowstone_flow::ports::{StoreError, StoreOp};
+use flowstone_flow::ports::{EntryKind, StoreError, StoreOp};
 use flowstone_flow::resource::ResourceLimits;
 use flowstone_flow::step::{
     Effect, Field, FieldType, LocalFuture, Operation, Operations, Outcome, Step, StepContext,
@@ -35,6 +35,11 @@ const SPEC: StepSpec = StepSpec {
 };
 
 const FIELDS: &[Field] = &[
+    Field::optional(
+        "as-in-origin",
+        FieldType::Bool,
+        "Whether `:get` in a forked run returns what it returned at the same step of the original run, whatever the value is by now. Default false.",
+    ),
     Field::optional(
         "default",
         FieldType::Any,
@@ -126,7 +131,7 @@ const OPERATIONS: Operations = Operations {
             name: "get",
             doc: "Returns the value under a key.",
             needs: &["key"],
-            takes: &["default"],
+            takes: &["as-in-origin", "default"],
             gives: r#"[:map [:success :boolean] [:value :any] [:exists? :boolean] [:metadata {:optional true} :map] [:expires-at {:optional true} inst?]]"#,
             effect: Effect::Read,
             for_agents: false,
@@ -180,9 +185,16 @@ impl Step for Kv {
             let key = fields.get("key").and_then(name_text).unwrap_or_default();
             check_key("key", &key)?;
             match operation {
-                "exists" | "get" => look_up(cx, operation, &key, &config)
-                    .await
-                    .map(Outcome::Value),
+                "exists" | "get" => {
+                    if fields.bool("as-in-origin")? == Some(true)
+                        && let Some(earlier) = in_origin(cx).await?
+                    {
+                        return Ok(Outcome::Value(earlier));
+                    }
+                    look_up(cx, operation, &key, &config)
+                        .await
+                        .map(Outcome::Value)
+                }
                 _ => change(cx, operation, key, &config).map(|op| Outcome::Commit(StoreOp::Kv(op))),
             }
         })
@@ -214,6 +226,30 @@ fn envelope(facts: impl IntoIterator<Item = (&'static str, Value)>) -> Value {
             .chain(facts)
             .map(|(key, value)| (Value::keyword(key), value)),
     )
+}
+
+/// Returns the result of the same step in the run from which this one was forked, if that run performed it.
+async fn in_origin(cx: &StepContext) -> Result<Option<Value>, StepError> {
+    let stores = cx.stores()?;
+    let row = stores.runs.find(cx.run_id()).await?;
+    let Some(origin) = row.and_then(|row| row.origin) else {
+        return Ok(None);
+    };
+    let path = cx.path().to_string();
+    let entries = stores.journal.load(&origin).await?;
+    let result = entries.iter().find(|entry| {
+        matches!(entry.kind, EntryKind::Result | EntryKind::Reuse)
+            && entry.path == path
+            && entry.what == cx.kind()
+    });
+    let Some(result) = result else {
+        return Ok(None);
+    };
+    let value = codec::decode(&result.payload);
+    let what = format!("the result of `{path}` in the run `{origin}`");
+    value
+        .map(Some)
+        .map_err(|error| StepError::from(StoreError::unreadable(&what, &error)))
 }
 
 async fn look_up(

@@ -5,7 +5,11 @@
 
 mod agent;
 mod agent_caps;
+mod agent_compact;
+mod agent_decisions;
 mod agent_full;
+mod agent_skills;
+mod agent_thread;
 mod changeset;
 mod confined;
 mod csv;

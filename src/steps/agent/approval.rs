@@ -3,6 +3,8 @@
 //! By default, the loop ends and the flow gets the request. With `:resume :in-place` (an extension) the loop waits in a
 //! `:wait` step and continues.
 
+mod decision;
+
 use flowstone_flow::flow::name_of;
 use flowstone_flow::step::{NestedRequest, StepError};
 use flowstone_lang::value::Value;
@@ -12,6 +14,8 @@ use super::calls::Call;
 use super::notes::{facts, plain};
 use super::toolset::Toolset;
 use crate::fields::Fields;
+
+pub(super) use decision::{Decision, read as decisions};
 
 const KEYS: &[&str] = &[
     "message",
@@ -206,7 +210,7 @@ impl Approval {
             Mode::AllMutations => (tool.mutates)(&call.arguments),
             Mode::Tools(_) => self.names(tools, call),
             Mode::PlanSteps(names) => {
-                tool.kind != super::tool::ToolKind::Memory
+                !tool.kind.is_own()
                     && plan_step.is_some_and(|step| names.iter().any(|name| name == step))
             }
         }
@@ -258,54 +262,50 @@ impl Approval {
         ])
     }
 
-    /// Returns the step that waits for the answer in place.
-    pub(super) fn wait(&self, request: &Value) -> NestedRequest {
+    /// Returns the step that waits for the answer in place. `number` counts the waits for this request: a further one has
+    /// the problem with the last answer.
+    pub(super) fn wait(
+        &self,
+        request: &Value,
+        number: usize,
+        problem: Option<&str>,
+    ) -> NestedRequest {
         let actions = request.get("actions").and_then(crate::json::items);
         let tools: Vec<String> = actions
             .iter()
             .flatten()
             .filter_map(|action| action.get("tool")?.as_str().map(str::to_owned))
             .collect();
+        let ids = actions.iter().flatten();
+        let ids: Vec<&str> = ids
+            .filter_map(|action| action.get("tool-call-id")?.as_str())
+            .collect();
         let message = match &self.message {
             Some(message) => message.clone(),
             None => format!("The agent asks to call {}.", tools.join(", ")),
         };
-        let key = request.get("key").cloned().unwrap_or(Value::Nil);
+        let message = match problem {
+            Some(problem) => format!("{message} The last answer could not be used: {problem}."),
+            None => message,
+        };
+        let key = request.get("key").map(plain).unwrap_or_default();
+        let key = match number {
+            1 => key,
+            number => format!("{key}:{number}"),
+        };
         let mut config = vec![
-            ("key", key),
+            ("key", Value::from(key)),
             ("message", Value::from(message)),
             ("data", request.clone()),
             (
                 "actions",
                 Value::vector(["approve", "reject"].map(Value::keyword)),
             ),
+            ("validation", decision::validation(&ids)),
         ];
         config.extend(self.wait.iter().map(|(key, value)| (*key, value.clone())));
         NestedRequest::new("wait", "approval", facts(config))
     }
-}
-
-/// A person's answer to a request.
-pub(super) enum Verdict {
-    Approved,
-    /// Rejected, with the reason if given.
-    Rejected(Option<String>),
-}
-
-/// Reads the result of a `:wait`.
-pub(super) fn verdict(answer: &Value) -> Verdict {
-    let action = answer.get("action").or(Some(answer)).and_then(name_of);
-    let is_approved = match action.as_deref() {
-        Some(action) => matches!(action, "approve" | "approved"),
-        None => answer.get("approved") == Some(&Value::Bool(true)),
-    };
-    if is_approved {
-        return Verdict::Approved;
-    }
-    let comment = ["comment", "reason", "message"]
-        .iter()
-        .find_map(|key| Some(answer.get(key)?.as_str()?.to_owned()));
-    Verdict::Rejected(comment)
 }
 
 fn names(fields: Fields<'_>, key: &str) -> Result<Option<Vec<String>>, StepError> {

@@ -31,6 +31,10 @@ pub(super) struct Call {
     pub arguments: Value,
     /// Whether the answer reached its limit before the arguments were complete.
     pub is_cut: bool,
+    /// The arguments that the model gave, if others took their place.
+    pub original: Option<Value>,
+    /// Whether a person gave the arguments.
+    pub is_edited: bool,
 }
 
 /// Returns the calls of a turn.
@@ -60,10 +64,30 @@ fn call(requested: &Value, at_limit: bool) -> Call {
             _ => broken.map_or_else(|| Value::map([]), Value::from),
         },
         is_cut: at_limit && broken.is_some(),
+        original: None,
+        is_edited: false,
     }
 }
 
 impl Call {
+    /// Returns the call with arguments that the flow gave.
+    pub(super) fn changed(&self, arguments: Value) -> Call {
+        Call {
+            arguments,
+            is_cut: false,
+            original: self.original.clone().or(Some(self.arguments.clone())),
+            ..self.clone()
+        }
+    }
+
+    /// Returns the call with arguments that a person gave.
+    pub(super) fn edited(&self, arguments: Value) -> Call {
+        Call {
+            is_edited: true,
+            ..self.changed(arguments)
+        }
+    }
+
     /// Returns the call with its arguments as the model gave them.
     pub(super) fn record(&self) -> Value {
         facts([
@@ -80,7 +104,7 @@ impl Call {
             ("name", Value::from(self.name.as_str())),
             (
                 "arguments",
-                match &self.arguments {
+                match self.original.as_ref().unwrap_or(&self.arguments) {
                     // Providers accept only data.
                     Value::Text(_) => Value::map([]),
                     arguments => arguments.clone(),
@@ -107,6 +131,8 @@ pub(super) enum Refusal {
     Repeated { most: i64 },
     /// A person rejected it.
     Rejected { comment: Option<String> },
+    /// The flow refused it.
+    Guarded { reason: String },
 }
 
 impl Refusal {
@@ -126,6 +152,7 @@ impl Refusal {
             Refusal::Rejected {
                 comment: Some(comment),
             } => format!("not performed: a person rejected this call: {comment}"),
+            Refusal::Guarded { reason } => format!("not performed: {reason}"),
         }
     }
 }
@@ -158,6 +185,7 @@ impl Tally {
             (Some(most), _) if is_full(same, most) => Err(Refusal::Repeated { most }),
             (_, None) => Err(bad(unknown(&call.name, tools))),
             (_, Some(_)) if !selection.offers(&call.name) => Err(bad(inactive(&call.name))),
+            (_, Some(_)) if tools.is_deferred(&call.name) => Err(bad(deferred(&call.name))),
             (_, Some(_)) if call.is_cut => Err(bad(cut(call))),
             (_, Some(tool)) => match (tool.call)(&call.arguments) {
                 Ok(step) => Ok((tool, step)),
@@ -174,7 +202,7 @@ impl Tally {
         }
     }
 
-    /// Counts a call that a person rejected.
+    /// Counts a call that a person or the flow refused.
     pub(super) fn reject(&mut self, call: &Call) {
         self.asked.push((call.clone(), None));
     }
@@ -222,6 +250,13 @@ fn unknown(name: &str, tools: &Toolset) -> String {
     }
 }
 
+fn deferred(name: &str) -> String {
+    format!(
+        "not performed: the tool `{name}` is not loaded. Find it with `{}` first",
+        super::deferred::SEARCH
+    )
+}
+
 fn inactive(name: &str) -> String {
     format!("not performed: the tool `{name}` is not available in this turn")
 }
@@ -239,6 +274,8 @@ pub(super) struct Answered {
     /// Images of the result, as parts of a message.
     pub images: Vec<Value>,
     pub success: bool,
+    /// Whether the call was not made.
+    pub is_refused: bool,
     pub millis: i64,
     /// The usage of an agent behind the tool.
     pub usage: Option<Value>,
@@ -255,6 +292,7 @@ impl Answered {
             call,
             images: Vec::new(),
             success: false,
+            is_refused: true,
             millis: 0,
             usage: None,
             cost: None,
@@ -276,6 +314,7 @@ impl Answered {
             call,
             images: Vec::new(),
             success,
+            is_refused: false,
             millis: 0,
             usage: None,
             cost: None,
@@ -304,6 +343,7 @@ impl Answered {
                     call,
                     images,
                     success: true,
+                    is_refused: false,
                     millis,
                     usage,
                     cost,
@@ -315,6 +355,7 @@ impl Answered {
                 call,
                 images: Vec::new(),
                 success: false,
+                is_refused: false,
                 millis,
                 // Failed calls cost as well.
                 usage: used(&error.data).filter(|_| asks),
@@ -324,21 +365,39 @@ impl Answered {
         }
     }
 
+    /// Replaces the result by another one. Images of the first one are dropped.
+    pub(super) fn replace(&mut self, result: Value, success: bool) {
+        self.result = result;
+        self.images = Vec::new();
+        self.success = self.success && success;
+    }
+
     /// Returns the entry of `:tool-calls` of the result.
     pub(super) fn record(&self) -> Value {
-        facts([
+        let original = self.call.original.clone();
+        let original = original.map(|original| ("proposed-arguments", original));
+        let record = [
             ("tool-call-id", Value::from(self.call.id.as_str())),
             ("name", Value::from(self.call.name.as_str())),
             ("arguments", self.call.arguments.clone()),
             ("result", self.result.clone()),
             ("success", Value::Bool(self.success)),
             ("duration-ms", Value::Int(self.millis)),
-        ])
+        ];
+        facts(record.into_iter().chain(original))
     }
 
     /// Returns the message with the results for the model.
     pub(super) fn message(&self) -> Value {
-        let text = Value::from(within(&self.result, LONGEST));
+        let text = within(&self.result, LONGEST);
+        let text = Value::from(match self.call.is_edited {
+            // The message of the call has the arguments that the model gave.
+            true => format!(
+                "A person changed the arguments of this call to {}. Its result:\n{text}",
+                plain(&self.call.arguments)
+            ),
+            false => text,
+        });
         let content = match self.images.is_empty() {
             true => text,
             false => {

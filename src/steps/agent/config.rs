@@ -9,6 +9,7 @@ use flowstone_lang::value::Value;
 use super::MODEL_FIELDS;
 use super::answer::Answer;
 use super::approval::Approval;
+use super::compact::Compact;
 use super::control::Control;
 use super::hooks::Hooks;
 use super::limits::Limits;
@@ -45,6 +46,9 @@ pub(super) struct Config {
     pub hooks: Hooks,
     pub answer: Answer,
     pub control: Control,
+    pub compact: Option<Compact>,
+    /// Whether the result has the conversation.
+    pub returns_messages: bool,
 }
 
 /// The beginning of the conversation.
@@ -102,6 +106,8 @@ impl Config {
             hooks: Hooks::read(cx, fields)?,
             answer: Answer::read(fields)?,
             control: Control::read(fields)?,
+            compact: Compact::read(fields.get("compact"))?,
+            returns_messages: fields.bool("return-messages")?.unwrap_or(false),
             envelope,
             given: given.clone(),
         })

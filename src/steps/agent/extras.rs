@@ -13,8 +13,9 @@ use super::evaluate::{self, Evaluate};
 use super::limits::Budget;
 use super::memory::Memory;
 use super::memory::plan::Gate;
-use super::notes::{facts, plain, with};
+use super::notes::{facts, with};
 use super::output::OutputPersist;
+use super::result::is_answered;
 use super::tool::Tool;
 use super::trace::{Beside, Called, Trace};
 use crate::fields::Fields;
@@ -151,10 +152,7 @@ impl LoopExtras {
 
     /// Performs what follows the last turn, and returns the result with its outcome.
     pub(super) async fn after(&mut self, cx: &StepContext, config: &Value, result: Value) -> Value {
-        let is_over = result.get("abort?") != Some(&Value::Bool(true))
-            && result
-                .get("content")
-                .is_some_and(|content| !plain(content).trim().is_empty());
+        let is_over = is_answered(&result);
         let mut result = result;
         if is_over {
             result = self.evaluated(cx, config, result).await;

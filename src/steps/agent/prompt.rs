@@ -4,37 +4,55 @@ use flowstone_flow::step::{StepContext, StepError};
 use flowstone_lang::value::Value;
 
 use super::config::{Config, Opening};
+use super::conversation::{Said, Source};
+use super::deferred;
 use super::inputs;
 use super::notes::{facts, plain};
 use super::toolset::Toolset;
 use crate::fields::Fields;
 use crate::rendered;
 
-/// Returns the first messages of a loop. `memory` is the text about earlier runs.
+/// The first messages of a loop.
+pub(super) struct Prompt {
+    /// The message with the system prompt.
+    pub system: Option<Value>,
+    /// What the step asks.
+    pub asked: Vec<Value>,
+}
+
+impl Prompt {
+    /// Returns the beginning of a conversation that continues earlier messages.
+    pub(super) fn with(self, earlier: Vec<Said>) -> Vec<Said> {
+        let of = |source: Source| move |message: Value| Said { message, source };
+        let system = self.system.into_iter().map(of(Source::System));
+        let asked = self.asked.into_iter().map(of(Source::Asked));
+        system.chain(earlier).chain(asked).collect()
+    }
+}
+
+/// Returns the first messages of a loop. `more` are further parts of the system prompt.
 pub(super) fn opening(
     cx: &StepContext,
     config: &Config,
     tools: &Toolset,
-    memory: Option<&str>,
-) -> Result<Vec<Value>, StepError> {
-    let (system, rest) = match &config.opening {
+    more: &[String],
+) -> Result<Prompt, StepError> {
+    let (system, asked) = match &config.opening {
         Opening::Objective => of_objective(config, tools),
         Opening::Template => of_template(cx, config, tools)?,
         Opening::Conversation { system, messages } => (system.clone(), messages.clone()),
     };
     let notices = notices(config, tools);
-    let parts = [system.as_deref(), Some(&notices), memory];
-    let parts: Vec<&str> = parts
+    let more = more.iter().map(String::as_str);
+    let parts: Vec<&str> = system
+        .as_deref()
         .into_iter()
-        .flatten()
+        .chain([notices.as_str()])
+        .chain(more)
         .filter(|part| !part.trim().is_empty())
         .collect();
-    let mut messages = Vec::new();
-    if !parts.is_empty() {
-        messages.push(message("system", Value::from(parts.join("\n\n"))));
-    }
-    messages.extend(rest);
-    Ok(messages)
+    let system = (!parts.is_empty()).then(|| message("system", Value::from(parts.join("\n\n"))));
+    Ok(Prompt { system, asked })
 }
 
 /// Returns a message with a role.
@@ -75,7 +93,7 @@ fn of_objective(config: &Config, tools: &Toolset) -> (Option<String>, Vec<Value>
 /// Lists the tools.
 fn guidance(tools: &Toolset, inputs: &Value) -> Option<String> {
     let mut text = String::new();
-    for tool in tools.iter() {
+    for tool in tools.iter().filter(|it| !tools.is_deferred(&it.name)) {
         text.push_str(&format!("\n- {}: {}", tool.name, tool.description));
         if !tool.ops.is_empty() {
             text.push_str(&format!(" Operations: {}.", tool.ops.join(", ")));
@@ -97,6 +115,7 @@ fn guidance(tools: &Toolset, inputs: &Value) -> Option<String> {
 /// The instructions that every prompt has.
 fn notices(config: &Config, tools: &Toolset) -> String {
     let mut notices = Vec::new();
+    notices.extend(deferred::notice(tools.deferred()));
     notices.extend(config.approval.notice());
     let required = config.required_names(tools);
     if !required.is_empty() {

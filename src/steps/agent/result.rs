@@ -4,7 +4,7 @@ use flowstone_flow::flow::name_of;
 use flowstone_lang::value::Value;
 
 use super::calls::Answered;
-use super::notes::{facts, with};
+use super::notes::{facts, plain, with};
 use super::usage::Usage;
 
 /// The events of a loop.
@@ -44,6 +44,20 @@ impl Record {
         requests
     }
 
+    /// Records the usage of a model call that is not a turn.
+    pub(super) fn aside(&mut self, reply: &Value) {
+        if let Some(usage) = reply.get("usage") {
+            self.usage.add(usage);
+        }
+        self.usage.pay(reply.get("cost-usd"));
+    }
+
+    /// Returns the name of the model of the last turn.
+    pub(super) fn model(&self) -> Option<&str> {
+        let mut last = self.last.iter();
+        last.find(|(key, _)| *key == "model")?.1.as_str()
+    }
+
     /// Records a tool call.
     pub(super) fn call(&mut self, answered: &Answered) {
         self.calls.push(answered.record());
@@ -61,6 +75,11 @@ impl Record {
     /// Records calls that the flow must perform.
     pub(super) fn hand_over(&mut self, calls: Value) {
         self.handed_over = Some(calls);
+    }
+
+    /// Tells whether calls are left to the flow.
+    pub(super) fn has_handed_over(&self) -> bool {
+        self.handed_over.is_some()
     }
 
     /// Returns the result of a loop with this ending.
@@ -131,6 +150,11 @@ impl Ending {
         ending
     }
 
+    /// Tells whether the calls of the last turn wait for something outside the loop.
+    pub(super) fn leaves_calls(&self) -> bool {
+        self.more.iter().any(|(key, _)| *key == "approval-request")
+    }
+
     /// It was stopped, with these facts, including `:abort?` and `:abort-reason`.
     pub(super) fn stopped(reply: &Value, facts: &Value) -> Ending {
         let reason = facts.get("abort-reason").and_then(Value::as_str);
@@ -196,6 +220,12 @@ impl Ending {
             false => self,
         }
     }
+}
+
+/// Tells whether a loop ended with an answer.
+pub(super) fn is_answered(result: &Value) -> bool {
+    let content = result.get("content").map(plain).unwrap_or_default();
+    result.get("abort?") != Some(&Value::Bool(true)) && !content.trim().is_empty()
 }
 
 fn aborted(reason: &str) -> Vec<(&'static str, Value)> {

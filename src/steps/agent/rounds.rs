@@ -1,22 +1,30 @@
 //! The loop: a turn of the model, then the calls that it requests, until there is an answer or a limit is reached.
 
+mod approved;
 mod batch;
 mod controlled;
+mod each;
+mod turn;
 
-use flowstone_flow::step::{NestedRequest, NestedResult, Progress, StepContext, StepError};
+use std::rc::Rc;
+
+use flowstone_flow::step::{Progress, StepContext, StepError};
 use flowstone_lang::value::Value;
 
 use super::calls::{self, Call, Tally};
+use super::compact::Measured;
 use super::config::{Config, Kind};
 use super::control::{Control, Selection};
-use super::conversation::Conversation;
+use super::conversation::{Conversation, Said};
 use super::extras::LoopExtras;
 use super::inputs;
 use super::limits::Budget;
-use super::notes::{facts, shortened};
+use super::notes::{facts, shortened, with};
 use super::outside::ClientTool;
 use super::prompt;
-use super::result::{Ending, Record};
+use super::result::{Ending, Record, is_answered};
+use super::skills::Skills;
+use super::thread::Thread;
 use super::tools;
 use super::toolset::Toolset;
 use crate::llm::ESTIMATED;
@@ -27,14 +35,30 @@ pub(super) async fn run(cx: &StepContext, kind: Kind, given: Value) -> Result<Va
     let mut rounds = Rounds::new(cx, &mut start);
     let ended = rounds.go().await;
     rounds.warn_of_estimates();
-    let record = rounds.record;
-    let Start { config, extras, .. } = &mut *start;
+    let (record, mut conversation) = (rounds.record, rounds.conversation);
+    let Start {
+        config,
+        extras,
+        thread,
+        ..
+    } = &mut *start;
     match ended {
         Ok(ending) => {
             if let Some(warning) = ending.without_answer() {
                 extras.warn(cx, warning);
             }
-            let result = record.result(ending);
+            conversation.finish(ending.leaves_calls() || record.has_handed_over());
+            let mut result = record.result(ending);
+            if config.returns_messages {
+                let kept = conversation.kept().map(|said| said.message.clone());
+                result = with(&result, [("messages", Value::vector(kept))]);
+            }
+            if let Some(thread) = thread.as_ref().filter(|_| is_answered(&result)) {
+                let kept = Box::pin(thread.keep(cx, conversation.kept())).await;
+                if let Err(error) = kept {
+                    extras.warn(cx, format!("the thread was not kept: {}", error.message));
+                }
+            }
             Ok(Box::pin(extras.after(cx, &config.given, result)).await)
         }
         Err(error) => {
@@ -53,7 +77,8 @@ struct Start {
     config: Config,
     extras: LoopExtras,
     tools: Toolset,
-    messages: Vec<Value>,
+    conversation: Vec<Said>,
+    thread: Option<Thread>,
     budget: Option<Budget>,
 }
 
@@ -68,18 +93,36 @@ async fn start(cx: &StepContext, kind: Kind, given: Value) -> Result<Box<Start>,
     let outside = config.given.get("client-tools").filter(|it| !it.is_nil());
     tools.add_outside(ClientTool::read_all(outside)?)?;
     tools.add(extras.tools());
+    let given = |key: &str| config.given.get(key).filter(|it| !it.is_nil());
+    let skills = Skills::open(cx, given("skills")).await?;
+    tools.add_named(skills.tool(cx)?.into_iter().collect())?;
+    let mut always = config.control.names();
+    always.extend(
+        config
+            .required_names(&tools)
+            .iter()
+            .map(|name| Rc::from(&**name)),
+    );
+    tools.defer(given("defer-tools"), &always)?;
     controlled::check_names(&config.control, &tools, config.hooks.is_empty())?;
     let before = extras.before(cx).await?;
-    let (memory, budgets) = (before.memory, [Budget::enclosing(cx), before.budget]);
+    let budgets = [Budget::enclosing(cx), before.budget];
     let budget = config.limits.budget.into_iter();
     let budget = budget.chain(budgets.into_iter().flatten());
-    let messages = prompt::opening(cx, &config, &tools, memory.as_deref())?;
+    let more: Vec<String> = skills.notice().into_iter().chain(before.memory).collect();
+    let prompt = prompt::opening(cx, &config, &tools, &more)?;
+    let mut thread = given("thread").map(|it| Thread::read(cx, it)).transpose()?;
+    let earlier = match &mut thread {
+        Some(thread) => thread.open(cx).await?,
+        None => Vec::new(),
+    };
     Ok(Box::new(Start {
         budget: budget.min_by_key(|budget| budget.tokens),
         config,
         extras,
         tools,
-        messages,
+        conversation: prompt.with(earlier),
+        thread,
     }))
 }
 
@@ -107,6 +150,9 @@ struct Rounds<'a> {
     selection: Selection,
     /// Whether the model was asked again for a call that it must make.
     is_reminded: bool,
+    measured: Measured,
+    /// Whether a summary failed: it is not tried again.
+    is_uncompactable: bool,
 }
 
 impl<'a> Rounds<'a> {
@@ -116,7 +162,7 @@ impl<'a> Rounds<'a> {
             config: &start.config,
             extras: &mut start.extras,
             tools: &mut start.tools,
-            conversation: Conversation::new(std::mem::take(&mut start.messages)),
+            conversation: Conversation::new(std::mem::take(&mut start.conversation)),
             tally: Tally::default(),
             record: Record::default(),
             budget: start.budget,
@@ -127,6 +173,8 @@ impl<'a> Rounds<'a> {
             control: start.config.control.clone(),
             selection: Selection::all(),
             is_reminded: false,
+            measured: Measured::default(),
+            is_uncompactable: false,
         }
     }
 
@@ -197,37 +245,6 @@ impl<'a> Rounds<'a> {
             );
             self.extras.warn(self.cx, warning);
         }
-    }
-
-    /// Calls the model once; once more with shorter results if the conversation is too long for it.
-    async fn turn(&mut self) -> Result<Value, StepError> {
-        let asked = self.ask().await;
-        let performed = match &asked.result {
-            Err(error) if error.code == StepError::TOO_LONG && self.conversation.shorten() => {
-                let words = "the conversation is too long for the model: old results of tools are shortened";
-                self.extras.warn(self.cx, words.to_owned());
-                self.ask().await
-            }
-            _ => asked,
-        };
-        let reply = performed.result?;
-        let repairs = self.record.turn(&reply) - 1;
-        self.repairs = (self.repairs - repairs).max(0);
-        self.extras
-            .turn(&reply, performed.began_ms, performed.ended_ms);
-        Ok(reply)
-    }
-
-    async fn ask(&self) -> NestedResult {
-        let inside = NestedRequest::new("llm", "turn", self.turn_config());
-        let mut performed = self.cx.perform_all(vec![inside], 1).await;
-        performed.pop().unwrap_or_else(|| NestedResult {
-            result: Err(StepError::new("E0575", "internal", "a turn gave nothing")),
-            wrapped: None,
-            began_ms: 0,
-            ended_ms: 0,
-            path: String::new(),
-        })
     }
 
     /// Tells whether the turn is for the final answer: no tool may be called, and the format is enforced.
@@ -333,8 +350,7 @@ impl<'a> Rounds<'a> {
     }
 
     fn ask_again(&mut self, reply: &Value, instruction: &str) {
-        self.conversation.add_reply(reply, &[]);
-        self.conversation.tell(instruction);
+        self.conversation.refuse(reply, instruction);
     }
 
     /// Ends the loop with its current state if a model calls tools that are not offered.

@@ -66,6 +66,17 @@ pub(crate) enum ToolKind {
     Workspace,
     /// A tool of the agent's own memory and plan.
     Memory,
+    /// The tool that reads skills.
+    Skill,
+    /// The tool that loads deferred tools.
+    Search,
+}
+
+impl ToolKind {
+    /// Tells whether the agent itself adds such tools.
+    pub(crate) fn is_own(self) -> bool {
+        matches!(self, ToolKind::Memory | ToolKind::Skill | ToolKind::Search)
+    }
 }
 
 /// The nested step of a tool call; its id is the tool's name.

@@ -11,7 +11,7 @@ use super::control::Selection;
 use super::notes::facts;
 use super::outside::ClientTool;
 use super::tool::{Tool, ToolKind};
-use super::{inputs, tools};
+use super::{deferred, inputs, tools};
 use crate::json;
 
 /// The tools that may be called.
@@ -22,6 +22,8 @@ pub(super) struct Toolset {
     client: Vec<Value>,
     /// Tools whose results come from outside, while the loop waits.
     outside: Vec<ClientTool>,
+    /// Names of tools that are not offered before the model asks for them.
+    deferred: Vec<Rc<str>>,
 }
 
 impl Toolset {
@@ -31,6 +33,7 @@ impl Toolset {
             tools: tools::all(cx, envelope).await?,
             client: envelope.definitions.clone(),
             outside: Vec::new(),
+            deferred: Vec::new(),
         })
     }
 
@@ -97,6 +100,37 @@ impl Toolset {
         }
     }
 
+    /// Defers tools: they are offered when the model has found them. `always`: names of tools that another option uses.
+    ///
+    /// # Errors
+    /// E1304 when a name is not that of a tool; E0836 when the name of the search is taken.
+    pub(super) fn defer(
+        &mut self,
+        given: Option<&Value>,
+        always: &[Rc<str>],
+    ) -> Result<(), StepError> {
+        self.deferred = deferred::names(given, &self.tools, always)?;
+        match self.deferred.is_empty() {
+            true => Ok(()),
+            false => self.add_named(vec![deferred::tool(&self.tools, &self.deferred)?]),
+        }
+    }
+
+    /// Tells whether a tool is not offered yet.
+    pub(super) fn is_deferred(&self, name: &str) -> bool {
+        self.deferred.iter().any(|it| **it == *name)
+    }
+
+    /// Returns the names of the tools that are not offered yet.
+    pub(super) fn deferred(&self) -> &[Rc<str>] {
+        &self.deferred
+    }
+
+    /// Offers tools from the next turn on.
+    pub(super) fn load(&mut self, names: &[Rc<str>]) {
+        self.deferred.retain(|name| !names.contains(name));
+    }
+
     pub(super) fn find(&self, name: &str) -> Option<&Tool> {
         self.tools.iter().find(|tool| &*tool.name == name)
     }
@@ -137,7 +171,7 @@ impl Toolset {
         let own = self
             .tools
             .iter()
-            .filter(|tool| selection.offers(&tool.name));
+            .filter(|tool| selection.offers(&tool.name) && !self.is_deferred(&tool.name));
         let own = own.map(|tool| definition(&tool.name, &tool.description, &tool.parameters));
         let outside = self.outside.iter();
         let outside = outside.filter(|tool| selection.offers(&tool.name));
@@ -192,6 +226,7 @@ impl Toolset {
             tools,
             client: self.client.clone(),
             outside: self.outside.clone(),
+            deferred: self.deferred.clone(),
         })
     }
 

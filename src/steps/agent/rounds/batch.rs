@@ -3,23 +3,19 @@
 use flowstone_flow::step::{NestedRequest, Progress, StepError};
 use flowstone_lang::value::Value;
 
-use super::super::approval::{Approval, Verdict, verdict};
+use super::super::approval::Approval;
 use super::super::calls::{AT_ONCE, Answered, Call, Decision, Refusal};
+use super::super::deferred;
 use super::super::hooks::{When, Wish};
 use super::super::notes::facts;
 use super::super::result::Ending;
-use super::super::tool::Tool;
+use super::super::tool::{Tool, ToolKind};
 use super::super::trace::Called;
 use super::Rounds;
+use super::approved::Judged;
 
 /// Number of consecutive turns with only repeated calls after which the model must answer.
 const FUTILE: u32 = 2;
-
-/// Calls that a person rejected.
-struct Rejected {
-    ids: Vec<String>,
-    comment: Option<String>,
-}
 
 /// Why no more calls are allowed, and the message for the model.
 type Over = (&'static str, &'static str);
@@ -49,25 +45,19 @@ impl Rounds<'_> {
         if let Some(stopped) = self.extras.gate(self.cx, &names) {
             return Ok(Some(Ending::stopped(reply, &stopped)));
         }
-        let plan_step = self.extras.plan_step();
-        let config = self.config;
-        let asking = config
-            .approval
-            .asking(self.tools, &calls, plan_step.as_deref());
-        if let Some((approval, pending)) = asking.iter().find(|(approval, _)| !approval.in_place) {
-            let request = self.request(approval, pending);
+        let mut judged = Judged::of(calls);
+        self.before_each(&mut judged).await;
+        if let Some(request) = self.approve(&mut judged).await? {
             return Ok(Some(Ending::approval(reply, request)));
         }
-        let mut rejected = Vec::new();
-        for (approval, pending) in asking {
-            let request = self.request(approval, &pending);
-            rejected.extend(self.wait(approval, &request).await?);
-        }
+        let calls: Vec<Call> = judged.iter().map(|it| it.call.clone()).collect();
         self.conversation
             .add_reply(reply, &in_order(reply, &calls, others));
-        let (answered, over) = self.perform(calls, &rejected).await;
+        let (mut answered, over) = self.perform(judged).await;
+        self.load(&answered);
+        self.after_each(&mut answered).await;
         let stopped = answered.iter().find_map(|it| it.request.clone());
-        let stopped = stopped.filter(|_| config.approval.stops_below());
+        let stopped = stopped.filter(|_| self.config.approval.stops_below());
         self.conversation.results(&answered);
         let last = Value::vector(answered.iter().map(Answered::record));
         for answered in &answered {
@@ -84,6 +74,35 @@ impl Rounds<'_> {
         }
         if let Some((reason, instruction)) = over {
             self.close(reason, instruction);
+        }
+        Ok(None)
+    }
+
+    /// Offers the tools that the model has found.
+    fn load(&mut self, answered: &[Answered]) {
+        for found in answered.iter().filter(|it| it.success) {
+            let tool = self.tools.find(&found.call.name);
+            if tool.is_some_and(|tool| tool.kind == ToolKind::Search) {
+                self.tools.load(&deferred::loaded(&found.result));
+            }
+        }
+    }
+
+    /// Has a person approve the calls that need it. Returns the request if the flow asks.
+    async fn approve(&mut self, judged: &mut [Judged]) -> Result<Option<Value>, StepError> {
+        let open = judged.iter().filter(|it| it.refusal.is_none());
+        let calls: Vec<Call> = open.map(|it| it.call.clone()).collect();
+        let plan_step = self.extras.plan_step();
+        let config = self.config;
+        let asking = config
+            .approval
+            .asking(self.tools, &calls, plan_step.as_deref());
+        if let Some((approval, pending)) = asking.iter().find(|(approval, _)| !approval.in_place) {
+            return Ok(Some(self.request(approval, pending)));
+        }
+        for (approval, pending) in asking {
+            let ids: Vec<String> = pending.iter().map(|call| call.id.clone()).collect();
+            self.approved(approval, &ids, judged).await?;
         }
         Ok(None)
     }
@@ -126,51 +145,19 @@ impl Rounds<'_> {
     }
 
     /// Returns the approval request for these calls.
-    fn request(&self, approval: &Approval, pending: &[&Call]) -> Value {
+    pub(super) fn request(&self, approval: &Approval, pending: &[&Call]) -> Value {
         approval.request(self.cx.idempotency_key(), self.record.turns, pending)
     }
 
-    /// Waits for a person. Returns the rejected calls if the answer is no.
-    async fn wait(
-        &mut self,
-        approval: &Approval,
-        request: &Value,
-    ) -> Result<Option<Rejected>, StepError> {
-        let answer = self.cx.perform(approval.wait(request)).await;
-        let comment = match answer {
-            Ok(answer) => match verdict(&answer) {
-                Verdict::Approved => return Ok(None),
-                Verdict::Rejected(comment) => comment,
-            },
-            Err(error) if error.kind == "timeout" => Some("nobody answered in time".to_owned()),
-            Err(error) => return Err(error),
-        };
-        let actions = request.get("actions").and_then(crate::json::items);
-        let ids = actions.iter().flatten().filter_map(|action| {
-            let id = action.get("tool-call-id")?.as_str()?;
-            Some(id.to_owned())
-        });
-        Ok(Some(Rejected {
-            ids: ids.collect(),
-            comment,
-        }))
-    }
-
     /// Performs the accepted calls concurrently, and answers the others.
-    async fn perform(
-        &mut self,
-        calls: Vec<Call>,
-        rejected: &[Rejected],
-    ) -> (Vec<Answered>, Option<Over>) {
+    async fn perform(&mut self, judged: Vec<Judged>) -> (Vec<Answered>, Option<Over>) {
         let mut decided = Vec::new();
         let mut steps = Vec::new();
-        for call in calls {
-            let decision = match rejected.iter().find(|it| it.ids.contains(&call.id)) {
-                Some(rejected) => {
+        for Judged { call, refusal } in judged {
+            let decision = match refusal {
+                Some(refusal) => {
                     self.tally.reject(&call);
-                    Decision::Refuse(Refusal::Rejected {
-                        comment: rejected.comment.clone(),
-                    })
+                    Decision::Refuse(refusal)
                 }
                 None => {
                     self.tally

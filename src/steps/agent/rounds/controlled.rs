@@ -174,7 +174,8 @@ impl Rounds<'_> {
         self.control.paused();
         self.control.submitted(&answer)?;
         check_names(&self.control, self.tools, self.config.hooks.is_empty())?;
-        let answered = outside::answered(calls, &answer)?;
+        let mut answered = outside::answered(calls, &answer)?;
+        self.after_each(&mut answered).await;
         self.conversation.results(&answered);
         for answered in &answered {
             self.note(answered);
