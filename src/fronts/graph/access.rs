@@ -10,7 +10,7 @@ use super::agents::Agent;
 use super::codes;
 use super::compile::slug;
 use super::error::{GraphError, Status};
-use super::runs;
+use super::runs::{self, Start};
 use super::spec::Audience;
 
 const HOUR_MS: i64 = 3_600_000;
@@ -26,6 +26,8 @@ pub struct Who {
     pub address: String,
     /// The name under which runs of an owner are started.
     pub owner_name: String,
+    /// Whether the caller may change the project.
+    pub may_edit: bool,
 }
 
 /// The kinds of callers.
@@ -110,6 +112,21 @@ pub fn may_use(agent: &Agent, who: &Who) -> Result<(), GraphError> {
             Status::Forbidden,
             codes::NOT_ALLOWED,
             format!("the agent `{}` is {}", agent.name, agent.visibility()),
+        )),
+    }
+}
+
+/// Refuses a webhook from callers who may not change the project: the server would send them wherever they like.
+///
+/// # Errors
+/// A refusal with status 403.
+pub fn may_call_back(who: &Who, start: &Start) -> Result<(), GraphError> {
+    match start.webhook_url.is_none() || who.may_edit {
+        true => Ok(()),
+        false => Err(GraphError::new(
+            Status::Forbidden,
+            codes::NOT_ALLOWED,
+            "`webhook_url` needs a token of the owner, or of kind `service` with the scope `edit`",
         )),
     }
 }
@@ -274,6 +291,7 @@ mod tests {
             id: id.to_owned(),
             address: "127.0.0.1".to_owned(),
             owner_name: String::new(),
+            may_edit: false,
         };
         let (short, long) = (user("ada"), user("ada@example.com"));
         for one in [&short, &long] {
