@@ -6,12 +6,25 @@ use crate::ports::{Durability, RunFilter, RunRow, Stores};
 use crate::report::RunReport;
 
 impl Engine {
-    /// Finds the run that an id, or the beginning of one, means.
+    /// Finds the run that an id, the beginning of one, or a name means. A name of a format, such as the handle of a behaviour
+    /// tree, comes last.
     ///
     /// # Errors
     /// When no run or more than one has this prefix.
     pub async fn find_run(&self, prefix: &str) -> Result<RunRow, EngineError> {
-        find(&self.services.stores, prefix).await
+        let found = find(&self.services.stores, prefix).await;
+        let Err(missing @ EngineError::NoSuchRun { .. }) = found else {
+            return found;
+        };
+        let formats = self.services.formats.iter();
+        for name in formats.flat_map(|format| format.run_names(prefix)) {
+            match find(&self.services.stores, &name).await {
+                Ok(row) if row.external_id.as_ref() == Some(&name) => return Ok(row),
+                Ok(_) | Err(EngineError::NoSuchRun { .. } | EngineError::AmbiguousRun { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(missing)
     }
 }
 

@@ -28,6 +28,11 @@ pub trait FlowFormat: Debug {
     /// errors in it has a name, too.
     fn name_of(&self, project_root: &Path, path: &Path) -> Option<String>;
 
+    /// Returns the names that the store keeps for runs which people know under a name of this format.
+    fn run_names(&self, _name: &str) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Compiles a file.
     ///
     /// # Errors

@@ -79,7 +79,10 @@ fn a_webhook_is_called_once_after_the_end_of_a_run() {
     assert_eq!(names(&graphs.events(&run)).last(), Some(&"run_end"));
     let found = requests(&hook, 2);
     let expected = json!({"run_id": id, "status": "completed", "output": "billing"});
-    assert_eq!((body(&found[0]), body(&found[1])), (expected.clone(), expected));
+    assert_eq!(
+        (body(&found[0]), body(&found[1])),
+        (expected.clone(), expected)
+    );
     assert_eq!(graphs.run(&run)["input"], json!({"message": 0}));
     // The run itself makes no request, so its end does not wait for the webhook.
     let feed = graphs.scratch.run(&["runs", "feed", &id]).ok();
@@ -88,12 +91,18 @@ fn a_webhook_is_called_once_after_the_end_of_a_run() {
     let (run, failed) = start(&graphs, "fails", &hook);
     graphs.events(&run);
     let told = body(&requests(&hook, 3)[2]);
-    assert_eq!((&told["run_id"], &told["status"]), (&json!(failed), &json!("failed")));
+    assert_eq!(
+        (&told["run_id"], &told["status"]),
+        (&json!(failed), &json!("failed"))
+    );
     assert_eq!(told["reason"], "model");
 
     let (run, cancelled) = start(&graphs, "hitl", &hook);
     graphs.paused(&run);
-    assert_eq!(graphs.post(&format!("{run}/cancel"), &json!({})).status, 202);
+    assert_eq!(
+        graphs.post(&format!("{run}/cancel"), &json!({})).status,
+        202
+    );
     let told = body(&requests(&hook, 4)[3]);
     assert_eq!(told, json!({"run_id": cancelled, "status": "cancelled"}));
     settled(&graphs);
@@ -121,7 +130,10 @@ fn no_end_is_told_twice_or_lost_when_the_server_is_killed() {
     assert_eq!(calls(&graphs), ids.len());
     for id in &ids {
         let told = hook.requests();
-        assert!(told.iter().any(|it| body(it)["run_id"] == json!(id)), "{told:?}");
+        assert!(
+            told.iter().any(|it| body(it)["run_id"] == json!(id)),
+            "{told:?}"
+        );
     }
 }
 

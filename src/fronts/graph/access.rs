@@ -6,7 +6,7 @@ use flowstone_engine::ports::{NewReceipt, RunQuery, RunSummary};
 use flowstone_engine::{Engine, EngineError};
 use serde_json::{Value as Json, json};
 
-use super::agents::Agent;
+use super::agents::{self, Agent};
 use super::codes;
 use super::compile::slug;
 use super::error::{GraphError, Status};
@@ -108,12 +108,35 @@ pub fn may_use(agent: &Agent, who: &Who) -> Result<(), GraphError> {
     };
     match is_allowed {
         true => Ok(()),
-        false => Err(GraphError::new(
-            Status::Forbidden,
-            codes::NOT_ALLOWED,
-            format!("the agent `{}` is {}", agent.name, agent.visibility()),
-        )),
+        false => Err(not_open(&agent.name)),
     }
+}
+
+/// Returns an agent for a caller on the public routes. `is_reached`: whether the token of the caller reaches it.
+///
+/// # Errors
+/// A refusal with status 403, the same for an agent that does not exist and for one that is not open to the caller.
+pub async fn open(
+    engine: &Engine,
+    name: &str,
+    (who, is_reached): (&Who, bool),
+) -> Result<Agent, GraphError> {
+    let agent = match agents::get(engine, name).await {
+        Ok(agent) if is_reached => agent,
+        Ok(_) | Err(GraphError::Refused(_)) => return Err(not_open(name)),
+        Err(error) => return Err(error),
+    };
+    may_use(&agent, who)?;
+    Ok(agent)
+}
+
+/// Returns the error for an agent that does not exist, or that its visibility keeps from a caller: callers must not find out which.
+fn not_open(name: &str) -> GraphError {
+    GraphError::new(
+        Status::Forbidden,
+        codes::NOT_ALLOWED,
+        format!("there is no agent `{name}` that is open to this caller"),
+    )
 }
 
 /// Refuses a webhook from callers who may not change the project: the server would send them wherever they like.

@@ -106,27 +106,6 @@ fn noun(source: super::spec::Source) -> &'static str {
     }
 }
 
-/// Returns warnings for the author of a spec in a project, in addition to what it lacks.
-pub fn remarks(spec: &GraphSpec, target: &Target<'_>) -> Vec<Issue> {
-    let mut remarks = Vec::new();
-    for id in spec.chain() {
-        let Some(Node::Llm(node)) = spec.nodes.get(id) else {
-            continue;
-        };
-        for (idx, tool) in node.tools.iter().enumerate() {
-            if target.known.tool(spec, tool).err() == Some(Missing::Unmarked) {
-                let path = [json!("nodes"), json!(id), json!("tools"), json!(idx)];
-                let message = format!(
-                    "the function `{}` is not marked as a tool (`agent_tool` is false), so the model does not see it",
-                    tool.name
-                );
-                remarks.push(Issue::at(&path, message));
-            }
-        }
-    }
-    remarks
-}
-
 /// Compiles a spec to the text of a flow.
 ///
 /// # Errors

@@ -219,7 +219,13 @@ pub async fn start(
         Some(url) => Some(webhooks::note(engine, url).await?),
         None => None,
     };
-    let begun = submit(engine, agent, (who, start), (&loaded, name.clone(), &receipts)).await;
+    let begun = submit(
+        engine,
+        agent,
+        (who, start),
+        (&loaded, name.clone(), &receipts),
+    )
+    .await;
     let is_new = begun.as_ref().is_ok_and(|begun| !begun.is_replay);
     if let Some(name) = name.filter(|_| !is_new) {
         webhooks::forget(engine, &name).await?;

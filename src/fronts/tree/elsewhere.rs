@@ -71,6 +71,13 @@ pub async fn check_everywhere(engine: &Engine, path: &Path) -> Result<Checked, T
     }
 }
 
+/// Reads the tree in a file if all its parts are below the project's folder; `None` if there are others, for which
+/// [`check_everywhere`] needs the project.
+pub fn check_inside(project: &Path, path: &Path) -> Option<Result<Checked, TreeError>> {
+    let (checked, found) = check_from(project, path, Some(Elsewhere::default()));
+    found.wanted.is_empty().then_some(checked)
+}
+
 async fn read(engine: &Engine, place: &str) -> Result<Rc<Json>, String> {
     if !place.contains("://") {
         return of_folder(engine, place);

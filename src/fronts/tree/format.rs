@@ -11,6 +11,7 @@ use super::check::check;
 use super::compile::{VAR_INPUT, flow_text};
 use super::file::Files;
 use super::find::is_tree;
+use super::handle;
 use super::node::{Tree, slug_of};
 
 /// A called tree cannot be run.
@@ -33,6 +34,10 @@ impl FlowFormat for TreeFormat {
         let json = files.get(&path).ok()?;
         let name = json["name"].as_str().unwrap_or("tree");
         is_tree(&mut files, &path).then(|| slug_of(name))
+    }
+
+    fn run_names(&self, name: &str) -> Vec<String> {
+        handle::names_of(name)
     }
 
     fn compile<'a>(&'a self, project: ProjectView<'a>, path: &'a Path) -> Compiling<'a> {

@@ -79,12 +79,25 @@ impl Handle {
     /// Returns the name that the store keeps for a run of this handle. `process`: what distinguishes this process.
     pub(super) fn external_id(&self, process: &str) -> Option<String> {
         match &self.kind {
-            HandleKind::File(path) => Some(format!("tree:file:{path}")),
+            HandleKind::File(path) => Some(file_name(path)),
             HandleKind::Memory(name) => Some(format!("tree:memory:{process}:{name}")),
             HandleKind::Run(name) if name.is_empty() => None,
-            HandleKind::Run(name) => Some(format!("tree:run:{name}")),
+            HandleKind::Run(name) => Some(run_name(name)),
         }
     }
+}
+
+/// Returns the names that the store may keep for a run that people know under a name: a handle without its scheme.
+pub(super) fn names_of(name: &str) -> Vec<String> {
+    vec![run_name(name), file_name(name)]
+}
+
+fn run_name(name: &str) -> String {
+    format!("tree:run:{name}")
+}
+
+fn file_name(path: &str) -> String {
+    format!("tree:file:{path}")
 }
 
 /// Returns the path of a document from the project's folder. Its folder must be there, without links that lead out.

@@ -4,13 +4,16 @@ use std::sync::OnceLock;
 
 use flowstone_engine::ports::{Random as _, RunRow, SystemRandom};
 use flowstone_engine::token::Scope;
-use flowstone_fronts::tree::{Reach, TreeError, Trees, Written, has_trees, tools};
+use flowstone_fronts::tree::{
+    Reach, TOOLS_OF_COMMANDS, TreeError, Trees, Written, has_trees, tools,
+};
 use serde_json::{Map, Value as Json, json};
 
 use super::peer::Request;
 use super::protocol::RpcError;
 use super::sets::ToolSet;
 use super::{content, peer};
+use crate::hints;
 use crate::http::{Caller, EngineContext, Problem, runs};
 
 /// Distinguishes this process: `memory://` handles end with it.
@@ -118,7 +121,8 @@ pub(super) async fn call(
 fn described(error: &TreeError) -> (String, Json) {
     let mut meta = json!({"code": error.code()});
     if let Some(hint) = error.hint() {
-        meta["hint"] = json!(hint);
+        let tools = TOOLS_OF_COMMANDS.iter().copied();
+        meta["hint"] = json!(hints::for_names(&hint, tools));
     }
     (error.to_string(), meta)
 }
