@@ -173,3 +173,24 @@ fn a_private_agent_looks_like_an_absent_one() {
         assert_eq!(of("hidden").0, "403 E1239");
     }
 }
+
+#[test]
+fn a_listed_tool_that_does_not_exist_is_named_even_if_no_node_uses_it() {
+    let mut spec = calling("CLASSIFY", &[]);
+    spec["tools"] = json!({
+        "builtin": ["select_rows", "drop_table"],
+        "functions": ["gone"],
+        "mcp_servers": [{"server_id": "nowhere", "tools": ["search"]}],
+    });
+    let graphs = Graphs::serve();
+    graphs.agent("lists", &spec, json!({}));
+    let report = graphs.post("/agents/lists/validate", &spec).json();
+    let refused = graphs.post("/agents/lists/runs", &json!({"input": {"message": "x"}}));
+    assert_eq!(refused.problem(), "400 E1231", "{refused:?}");
+    for name in ["drop_table", "gone", "search"] {
+        let expected = format!("the tool `{name}` does not exist");
+        assert!(report.to_string().contains(&expected), "{name}: {report}");
+        assert!(refused.body.contains(&expected), "{name}: {refused:?}");
+    }
+    assert!(!refused.body.contains("select_rows"), "{refused:?}");
+}

@@ -2,6 +2,8 @@
 
 use std::path::{Component, Path, PathBuf};
 
+use flowstone_engine::ids::RunId;
+
 use super::check::decoded;
 use super::error::TreeError;
 
@@ -26,6 +28,10 @@ pub(super) enum HandleKind {
     Run(String),
 }
 
+/// The beginning of the names of `memory://` runs; the process follows.
+const MEMORY: &str = "tree:memory:";
+/// The beginning of the names of runs that follow another one of their handle.
+const AGAIN: &str = "tree:again:";
 /// Maximum length of a handle, in bytes.
 const LONGEST: usize = 1_000;
 
@@ -80,11 +86,28 @@ impl Handle {
     pub(super) fn external_id(&self, process: &str) -> Option<String> {
         match &self.kind {
             HandleKind::File(path) => Some(file_name(path)),
-            HandleKind::Memory(name) => Some(format!("tree:memory:{process}:{name}")),
+            HandleKind::Memory(name) => Some(format!("{MEMORY}{process}:{name}")),
             HandleKind::Run(name) if name.is_empty() => None,
             HandleKind::Run(name) => Some(run_name(name)),
         }
     }
+}
+
+/// Returns the process of the name of a `memory://` run.
+pub(super) fn process_of(name: &str) -> Option<String> {
+    let (process, _) = name.strip_prefix(MEMORY)?.split_once(':')?;
+    Some(process.to_owned())
+}
+
+/// Returns the beginning of the names of the runs that follow a run which was reset after its end.
+pub(super) fn again(first: &RunId) -> String {
+    format!("{AGAIN}{first}")
+}
+
+/// Returns the id of the first run of a handle from the name of one that followed it.
+pub(super) fn first_of(name: &str) -> Option<&str> {
+    let (first, _) = name.strip_prefix(AGAIN)?.rsplit_once('#')?;
+    Some(first)
 }
 
 /// Returns the names that the store may keep for a run that people know under a name: a handle without its scheme.
