@@ -2,6 +2,7 @@
 
 use crate::engine::Engine;
 use crate::error::EngineError;
+use crate::format::FlowFormat;
 use crate::ports::{Durability, RunFilter, RunRow, Stores};
 use crate::report::RunReport;
 
@@ -16,15 +17,44 @@ impl Engine {
         let Err(missing @ EngineError::NoSuchRun { .. }) = found else {
             return found;
         };
-        let formats = self.services.formats.iter();
-        for name in formats.flat_map(|format| format.run_names(prefix)) {
-            match find(&self.services.stores, &name).await {
-                Ok(row) if row.external_id.as_ref() == Some(&name) => return Ok(row),
-                Ok(_) | Err(EngineError::NoSuchRun { .. } | EngineError::AmbiguousRun { .. }) => {}
-                Err(error) => return Err(error),
+        for format in self.services.formats {
+            for name in format.run_names(prefix) {
+                if let Some(first) = self.named(&name).await? {
+                    return self.latest(*format, &name, first).await;
+                }
             }
         }
         Err(missing)
+    }
+
+    /// Returns the last of the runs that took the place of the first one of a name.
+    async fn latest(
+        &self,
+        format: &dyn FlowFormat,
+        name: &str,
+        first: RunRow,
+    ) -> Result<RunRow, EngineError> {
+        let (id, mut row) = (first.id.clone(), first);
+        for number in 2.. {
+            let later = match format.later_name(name, &id, number) {
+                Some(later) => self.named(&later).await?,
+                None => None,
+            };
+            match later {
+                Some(later) => row = later,
+                None => break,
+            }
+        }
+        Ok(row)
+    }
+
+    /// Returns the run that the store keeps under a whole name.
+    async fn named(&self, name: &str) -> Result<Option<RunRow>, EngineError> {
+        match find(&self.services.stores, name).await {
+            Ok(row) => Ok(Some(row).filter(|row| row.external_id.as_deref() == Some(name))),
+            Err(EngineError::NoSuchRun { .. } | EngineError::AmbiguousRun { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 }
 

@@ -16,6 +16,10 @@ fn started() -> Scratch {
     scratch
 }
 
+fn id_of(shown: &Value) -> &Value {
+    shown.pointer("/run/id").unwrap_or(&shown["id"])
+}
+
 #[test]
 fn every_command_reads_parts_that_the_project_allows() {
     let outside = Scratch::new();
@@ -52,6 +56,18 @@ fn every_command_reads_parts_that_the_project_allows() {
     for args in commands {
         scratch.run(args).ok();
     }
+    // A flow that calls the tree reads the part, too.
+    scratch.write(
+        "caller.edn",
+        "{:slug :caller :flow '(flow/call-flow \"trees/tree.yaml\" {} {:workflow-id \"called\"})}",
+    );
+    assert_eq!(scratch.run(&["run", "caller.edn"]).code, Some(3));
+    assert!(
+        scratch
+            .run(&["tree", "next", "called"])
+            .ok()
+            .contains("instruct Act")
+    );
     let listed = scratch.run(&["tree", "list"]).ok();
     assert!(listed.contains("root (2 nodes)"), "{listed}");
 }
@@ -70,7 +86,14 @@ fn commands_of_runs_know_the_names_of_tree_runs() {
             "{shown}"
         );
     }
+    // A run that is reset after its end is followed by another one under the same name.
+    let first = scratch.json_of(&["runs", "show", "release-4"]);
     scratch.run(&["runs", "cancel", "release-4"]).ok();
+    scratch.run(&["tree", "reset", "release-4"]).ok();
+    let later = scratch.json_of(&["runs", "show", "release-4"]);
+    assert_ne!(id_of(&first), id_of(&later));
+    let shown = scratch.json_of(&["tree", "show", "release-4"]);
+    assert_eq!(shown["run"], *id_of(&later));
     let unknown = scratch.run(&["runs", "show", "release-5"]);
     assert_eq!(unknown.code, Some(1), "{unknown:?}");
 }

@@ -30,6 +30,8 @@ pub(super) enum HandleKind {
 
 /// The beginning of the names of `memory://` runs; the process follows.
 const MEMORY: &str = "tree:memory:";
+/// The beginning of the names of `file://` runs; the path of the document follows.
+const FILE: &str = "tree:file:";
 /// The beginning of the names of runs that follow another one of their handle.
 const AGAIN: &str = "tree:again:";
 /// Maximum length of a handle, in bytes.
@@ -104,6 +106,14 @@ pub(super) fn again(first: &RunId) -> String {
     format!("{AGAIN}{first}")
 }
 
+/// Returns the name of the run with a number that followed the first one of a name. Those of a document have its name.
+pub(super) fn later(name: &str, first: &RunId, number: u32) -> String {
+    match name.starts_with(FILE) {
+        true => format!("{name}#{number}"),
+        false => format!("{}#{number}", again(first)),
+    }
+}
+
 /// Returns the id of the first run of a handle from the name of one that followed it.
 pub(super) fn first_of(name: &str) -> Option<&str> {
     let (first, _) = name.strip_prefix(AGAIN)?.rsplit_once('#')?;
@@ -120,7 +130,7 @@ fn run_name(name: &str) -> String {
 }
 
 fn file_name(path: &str) -> String {
-    format!("tree:file:{path}")
+    format!("{FILE}{path}")
 }
 
 /// Returns the path of a document from the project's folder. Its folder must be there, without links that lead out.
