@@ -33,6 +33,7 @@ mod graph_http;
 #[cfg(unix)]
 mod graph_mcp;
 mod graph_stream;
+mod graph_warnings;
 mod help;
 #[cfg(unix)]
 mod hooks;
@@ -110,6 +111,7 @@ mod system;
 mod telemetry;
 mod test;
 mod tree;
+mod tree_commands;
 mod tree_elsewhere;
 mod tree_reach;
 mod waits;

@@ -18,6 +18,7 @@ pub const SETTINGS: &str = r#"{:allow {:net ["127.0.0.1"]}
   {:when "ASK" :turns [{:tool-calls [{:name "interrupt" :arguments {:reason "which one?" :data {:options [1 2]}}}]} "thanks"]}
   {:when "SEARCH" :turns [{:tool-calls [{:name "search" :arguments {:q "x"}}]} "found"]}
   {:when "LOOP" :turns [{:tool-calls [{:name "lookup" :arguments {:id 1}}]} {:tool-calls [{:name "lookup" :arguments {:id 1}}]} {:tool-calls [{:name "lookup" :arguments {:id 1}}]} "late"]}
+  {:when "SLOW" :turns [{:content "late" :latency-ms 1500}]}
   {:when "FAIL" :turns [{:error {:kind :refused :message "no"}}]}
   {:turns ["hello"]}]}}}}"#;
 

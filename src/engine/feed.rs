@@ -59,6 +59,8 @@ pub enum FeedState {
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProjectEvents {
     pub events: Vec<FeedEvent>,
+    /// The runs that end in this page, of those that [`ProjectFeed::noticing`] selects.
+    pub noticed: Vec<RunId>,
     /// The position to continue after.
     pub next: i64,
 }
@@ -112,6 +114,7 @@ impl Feeds {
             after,
             detail,
             folds: HashMap::new(),
+            noticed: None,
         }
     }
 
@@ -291,15 +294,27 @@ pub struct ProjectFeed {
     detail: FeedDetail,
     /// By run, where entries are read, too.
     folds: HashMap<RunId, Fold>,
+    /// The beginning of the external ids of runs whose ends are noticed.
+    noticed: Option<&'static str>,
 }
 
 impl ProjectFeed {
+    /// Returns the same reader, which also lists the ended runs whose external id begins with a text. The reader has the row
+    /// of each ended run in its hands, so this costs nothing.
+    #[must_use]
+    pub fn noticing(self, prefix: &'static str) -> ProjectFeed {
+        ProjectFeed {
+            noticed: Some(prefix),
+            ..self
+        }
+    }
+
     /// Returns the next events; none if there are no more yet.
     ///
     /// # Errors
     /// When the store cannot be read.
     pub async fn page(&mut self, limit: usize) -> Result<ProjectEvents, StoreError> {
-        let mut events = Vec::new();
+        let (mut events, mut noticed) = (Vec::new(), Vec::new());
         loop {
             let after = self.after;
             let page = self.stores.feed.project(after, limit, self.detail).await?;
@@ -313,6 +328,7 @@ impl ProjectFeed {
                 let (name, data) = fold.event(&found.run, found.pass, item, row.as_ref());
                 if is_end {
                     self.folds.remove(&found.run);
+                    noticed.extend(row.filter(|row| self.is_noticed(row)).map(|row| row.id));
                 }
                 events.push(FeedEvent {
                     seq,
@@ -327,9 +343,19 @@ impl ProjectFeed {
             // A page may consist of entries that are left out.
             if !events.is_empty() || self.after == after {
                 let next = self.after;
-                return Ok(ProjectEvents { events, next });
+                return Ok(ProjectEvents {
+                    events,
+                    noticed,
+                    next,
+                });
             }
         }
+    }
+
+    fn is_noticed(&self, row: &RunRow) -> bool {
+        let name = row.external_id.as_deref();
+        let found = self.noticed.zip(name);
+        found.is_some_and(|(prefix, name)| name.starts_with(prefix))
     }
 
     async fn row(&self, run: &RunId, item: &FeedItem) -> Result<Option<RunRow>, StoreError> {

@@ -11,6 +11,7 @@ use std::pin::Pin;
 use flowstone_lang::value::Value;
 use serde_json::Value as Json;
 
+use crate::ids::RunId;
 use crate::ports::Stores;
 
 /// The formats of a program, in the order in which they are tried.
@@ -27,6 +28,17 @@ pub trait FlowFormat: Debug {
     /// Returns the name under which flows call a file; `None` if the file has another format. A file of this format with
     /// errors in it has a name, too.
     fn name_of(&self, project_root: &Path, path: &Path) -> Option<String>;
+
+    /// Returns the names that the store may keep for a run which people know under a name of this format.
+    fn run_names(&self, _name: &str) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Returns the name that the store keeps for a run which took the place of another one: of the first run of a name, and
+    /// the number of the later one, from 2.
+    fn later_name(&self, _name: &str, _first: &RunId, _number: u32) -> Option<String> {
+        None
+    }
 
     /// Compiles a file.
     ///

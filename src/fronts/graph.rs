@@ -16,7 +16,9 @@ pub mod inputs;
 pub mod known;
 pub mod models;
 pub mod project;
+mod reads;
 pub mod registry;
+pub mod remarks;
 pub mod runs;
 pub mod servers;
 pub mod shape;
@@ -68,6 +70,6 @@ pub mod codes {
 /// Returns warnings for the author of a valid spec in a project: what the project lacks, and what has no effect.
 pub fn project_warnings(spec: &spec::GraphSpec, target: &compile::Target<'_>) -> Vec<shape::Issue> {
     let mut found = compile::lacks(spec, target);
-    found.extend(compile::remarks(spec, target));
+    found.extend(remarks::remarks(spec, target));
     found
 }

@@ -9,6 +9,7 @@ use flowstone_flow::format::Formats;
 mod address;
 pub mod agents;
 pub mod graph;
+pub mod json_text;
 pub mod rows;
 pub mod tree;
 

@@ -715,6 +715,14 @@ impl Changesets for Sqlite {
 }
 
 impl Upkeep for Sqlite {
+    fn process(&self) -> &str {
+        self.owner.id()
+    }
+
+    fn is_alive(&self, process: &str) -> bool {
+        self.owner.is_alive(process)
+    }
+
     fn usage(&self) -> PortFuture<'_, Usage> {
         self.read(upkeep::usage)
     }

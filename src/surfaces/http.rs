@@ -252,16 +252,19 @@ pub fn serve<E: Send>(
         });
         let accepted = runtime.block_on(async {
             ready();
+            let sweeping = tokio::spawn(crate::mcp::sweep(server.clone()));
             let listener = match options.door {
                 Door::Http(listener) => listener,
                 Door::Stdio { scopes, sets, .. } => {
                     let talked = stdio::talk(server, scopes, sets).await;
+                    sweeping.abort();
                     return talked.map_err(|problem| std::io::Error::other(problem.detail));
                 }
             };
             let counting = tokio::spawn(metrics::count(server.clone()));
             let checking = tokio::spawn(rights::check(server.clone()));
             let accepted = server::accept(listener, server).await;
+            sweeping.abort();
             counting.abort();
             checking.abort();
             accepted

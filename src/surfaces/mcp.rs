@@ -37,3 +37,4 @@ pub(crate) use protocol::{
 };
 pub(crate) use sessions::{Session, Sessions};
 pub(crate) use sets::{ToolSet, ToolSets};
+pub(crate) use tree::sweep;

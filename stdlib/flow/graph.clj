@@ -64,38 +64,15 @@
 (defn input
   "Returns what the templates of a run find under `input`."
   [given]
-  (let [given (if (map? given) (dissoc given :flow/ctx :graph/webhook) given)]
+  (let [given (if (map? given) (dissoc given :flow/ctx) given)]
     (if (and (map? given) (= [:graph/value] (keys given))) (:graph/value given) given)))
-
-(defn- call-webhook
-  "Sends the end of a run to the address that its start named, if it named one. A call that fails is logged and does not fail the run."
-  [{url :graph/webhook :as given} status fields]
-  (when url
-    (try (flow/step :http :webhook
-                    {:url url :method :post :on-doubt :retry
-                     :json (merge {:run_id (get-in given [:flow/ctx :run-id]) :status status} fields)
-                     :retry {:max-attempts 5 :initial-interval-ms 2000 :coefficient 2.0 :max-interval-ms 300000 :jitter 0.0}})
-         (catch Exception error
-           (flow/log :warn (str "the webhook was not called: " (ex-message error)) {})))))
-
-(defn- watch-end
-  "Calls the webhook of a run when the run fails or is cancelled."
-  [given]
-  (when (:graph/webhook given)
-    (let [cancelled? (atom false)]
-      (flow/compensate nil (fn [] (when-not @cancelled? (call-webhook given "failed" {}))))
-      (flow/on-cancel (fn []
-                        (reset! cancelled? true)
-                        (call-webhook given "cancelled" {}))))))
 
 (defn begin
   "Starts the bookkeeping of a run. limits: :steps, :calls, :parallel, :seconds and :human-seconds. tools: by key, each with
   :name, :source, :call, :description, :schema and, where a person has to approve each call, :asks?. A tool with :interrupt? asks
   a person itself."
   [given limits tools]
-  (watch-end given)
   {:input (input given)
-   :hook given
    :limits limits
    :tools tools
    :steps (atom 0)
@@ -306,11 +283,9 @@
 
 (defn end
   "Visits an `end` node: returns the rendered output of the run."
-  [{:keys [input hook] :as run} state {:keys [node output]}]
+  [{:keys [input] :as run} state {:keys [node output]}]
   (visit run node)
-  (let [output (render node output {:input input :state state})]
-    (call-webhook hook "completed" {:output output})
-    output))
+  (render node output {:input input :state state}))
 
 ;; Built-in tools
 

@@ -191,6 +191,21 @@
                :retry-count {}}]
     (if from (imported state tree from) state)))
 
+(def ^:private refused-keys
+  "Keys that have a special meaning in programs of other languages."
+  #{"__proto__" "constructor" "prototype"})
+
+(defn- refused-key [value]
+  (cond
+    (map? value) (some (fn [[key item]] (or (refused-keys key) (refused-key item))) value)
+    (coll? value) (some refused-key value)))
+
+(defn- start-values [values]
+  (let [values (walk/stringify-keys values)]
+    (if-some [key (refused-key values)]
+      (throw (ex-info (str "the input `:var` of a behaviour tree has the key `" key "`, which is refused") {:kind :bad-input}))
+      values)))
+
 (defn with-var
   "Returns a tree with start values of $VAR in place of its own. values: a map, or nil for none."
   {:examples '[[(flow.tree/with-var {:var {"a" 1 "b" 2}} {:b 3}) {:var {"a" 1 "b" 3}}]
@@ -198,8 +213,20 @@
   [tree values]
   (cond
     (nil? values) tree
-    (map? values) (update tree :var merge (walk/stringify-keys values))
+    (map? values) (update tree :var merge (start-values values))
     :else (throw (ex-info "the input `:var` of a behaviour tree must be a map" {:kind :bad-input}))))
+
+(def ^:private input-keys
+  #{:flow/ctx :from :gate :handle :tree-uri :var})
+
+(defn inputs
+  "Returns the input of a tree's flow, and throws if it has a key that no tree takes."
+  {:examples '[[(flow.tree/inputs {:gate true}) {:gate true}]]}
+  [given]
+  (if-some [unknown (first (remove input-keys (keys given)))]
+    (throw (ex-info (str "a behaviour tree has no input `" unknown "`: expected `:var`, with start values of $VAR, or `:gate`")
+                    {:kind :bad-input}))
+    given))
 
 (defn- idle [state]
   (-> state (assoc :phase "idle" :cursor "null") (dissoc :at)))

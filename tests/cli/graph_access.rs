@@ -59,7 +59,7 @@ fn visibility_decides_who_starts_runs() {
         graphs
             .post_as(&anon, "/public/agents/none/runs", &body)
             .problem(),
-        "404 E1232"
+        "403 E1239"
     );
     assert_eq!(graphs.post("/../other/agents", &body).status, 400);
     assert_eq!(graphs.api.get("/v1/other/agents").problem(), "404 E1232");

@@ -669,39 +669,3 @@ fn an_input_cannot_name_a_webhook() {
     assert_eq!(refused.status, 400, "{refused:?}");
     assert!(refused.body.contains("graph/webhook"), "{refused:?}");
 }
-
-#[test]
-fn a_webhook_is_called_at_the_end_of_a_run() {
-    let graphs = Graphs::serve();
-    let hook = crate::server::Server::start(|_, before| match before {
-        0 => crate::server::Answer::Status(503, "busy"),
-        _ => crate::server::Answer::Json("{}".to_owned()),
-    });
-    graphs.agent("told", &calling("CLASSIFY", &[]), json!({}));
-    graphs.agent("fails", &calling("FAIL", &[]), json!({}));
-    let start = |agent: &str| {
-        let body = json!({"input": {"message": "x"}, "webhook_url": hook.url("/hook")});
-        let started = graphs.post(&format!("/agents/{agent}/runs"), &body).json();
-        format!(
-            "/agents/{agent}/runs/{}",
-            started["run_id"].as_str().expect("an id")
-        )
-    };
-    let run = start("told");
-    let events = graphs.events(&run);
-    assert_eq!(events[0].data, json!({"input": {"message": "x"}}));
-    let failed = start("fails");
-    graphs.events(&failed);
-    let bodies: Vec<Value> = hook
-        .requests()
-        .iter()
-        .map(|it| serde_json::from_str(&it.body).expect("JSON"))
-        .collect();
-    assert_eq!(bodies.len(), 3, "{bodies:?}");
-    assert_eq!(
-        (&bodies[1]["status"], &bodies[1]["output"]),
-        (&json!("completed"), &json!("billing"))
-    );
-    assert_eq!(bodies[2]["status"], "failed");
-    assert!(run.ends_with(bodies[1]["run_id"].as_str().expect("an id")));
-}

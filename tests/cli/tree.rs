@@ -639,3 +639,36 @@ fn a_picture_shows_the_nodes_of_a_file_and_the_state_of_a_run() {
         "{hostile}"
     );
 }
+
+#[test]
+fn runs_of_memory_handles_end_after_their_process() {
+    let scratch = project();
+    let arguments = json!({"tree_uri": "trees/release.yaml"});
+    let mut living = Client::begin(&scratch, &[]);
+    living
+        .call("start_execution", "memory://living", arguments.clone())
+        .expect("a run");
+    let mut killed = Client::begin(&scratch, &[]);
+    killed
+        .call("start_execution", "memory://killed", arguments.clone())
+        .expect("a run");
+    killed
+        .call("start_execution", "run://named", arguments)
+        .expect("a run");
+    killed.kill();
+    let waits = || {
+        let found = scratch.run(&["waits", "list", "--json"]).json();
+        found["waits"].as_array().map_or(0, Vec::len)
+    };
+    assert_eq!(waits(), 3);
+    let next = Client::begin(&scratch, &[]);
+    let begun = std::time::Instant::now();
+    while waits() > 2 && begun.elapsed().as_secs() < 20 {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    assert_eq!(waits(), 2);
+    let request = living.call("next_step", "memory://living", json!({}));
+    assert_eq!(request.expect("a request")["name"], "Acknowledge_Protocol");
+    next.end();
+    living.end();
+}

@@ -2,4 +2,5 @@
 
 mod events;
 mod inputs;
+mod mutations;
 mod validate;

@@ -1,4 +1,5 @@
 //! The fronts: formats of other systems on the engine.
 
 mod graph;
+mod json_text;
 mod tree;

@@ -595,6 +595,12 @@ impl Runs for Nothing {
 }
 
 impl Upkeep for Nothing {
+    fn process(&self) -> &str {
+        "nothing"
+    }
+    fn is_alive(&self, _: &str) -> bool {
+        false
+    }
     fn counts(&self) -> PortFuture<'_, Counts> {
         unused()
     }

@@ -6,11 +6,11 @@ use flowstone_engine::ports::{NewReceipt, RunQuery, RunSummary};
 use flowstone_engine::{Engine, EngineError};
 use serde_json::{Value as Json, json};
 
-use super::agents::Agent;
+use super::agents::{self, Agent};
 use super::codes;
 use super::compile::slug;
 use super::error::{GraphError, Status};
-use super::runs;
+use super::runs::{self, Start};
 use super::spec::Audience;
 
 const HOUR_MS: i64 = 3_600_000;
@@ -26,6 +26,8 @@ pub struct Who {
     pub address: String,
     /// The name under which runs of an owner are started.
     pub owner_name: String,
+    /// Whether the caller may change the project.
+    pub may_edit: bool,
 }
 
 /// The kinds of callers.
@@ -106,10 +108,48 @@ pub fn may_use(agent: &Agent, who: &Who) -> Result<(), GraphError> {
     };
     match is_allowed {
         true => Ok(()),
+        false => Err(not_open(&agent.name)),
+    }
+}
+
+/// Returns an agent for a caller on the public routes. `is_reached`: whether the token of the caller reaches it.
+///
+/// # Errors
+/// A refusal with status 403, the same for an agent that does not exist and for one that is not open to the caller.
+pub async fn open(
+    engine: &Engine,
+    name: &str,
+    (who, is_reached): (&Who, bool),
+) -> Result<Agent, GraphError> {
+    let agent = match agents::get(engine, name).await {
+        Ok(agent) if is_reached => agent,
+        Ok(_) | Err(GraphError::Refused(_)) => return Err(not_open(name)),
+        Err(error) => return Err(error),
+    };
+    may_use(&agent, who)?;
+    Ok(agent)
+}
+
+/// Returns the error for an agent that does not exist, or that its visibility keeps from a caller: callers must not find out which.
+fn not_open(name: &str) -> GraphError {
+    GraphError::new(
+        Status::Forbidden,
+        codes::NOT_ALLOWED,
+        format!("there is no agent `{name}` that is open to this caller"),
+    )
+}
+
+/// Refuses a webhook from callers who may not change the project: the server would send them wherever they like.
+///
+/// # Errors
+/// A refusal with status 403.
+pub fn may_call_back(who: &Who, start: &Start) -> Result<(), GraphError> {
+    match start.webhook_url.is_none() || who.may_edit {
+        true => Ok(()),
         false => Err(GraphError::new(
             Status::Forbidden,
             codes::NOT_ALLOWED,
-            format!("the agent `{}` is {}", agent.name, agent.visibility()),
+            "`webhook_url` needs a token of the owner, or of kind `service` with the scope `edit`",
         )),
     }
 }
@@ -274,6 +314,7 @@ mod tests {
             id: id.to_owned(),
             address: "127.0.0.1".to_owned(),
             owner_name: String::new(),
+            may_edit: false,
         };
         let (short, long) = (user("ada"), user("ada@example.com"));
         for one in [&short, &long] {

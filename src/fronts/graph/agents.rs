@@ -186,6 +186,7 @@ impl Agent {
         Fallback {
             default_model: self.text("default_model").map(str::to_owned),
             connection: self.text("connection").map(str::to_owned),
+            is_assumed: false,
         }
     }
 }

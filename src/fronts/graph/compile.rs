@@ -71,7 +71,24 @@ pub fn lacks(spec: &GraphSpec, target: &Target<'_>) -> Vec<Issue> {
             issues.extend(lacking(spec, target, tool, is_node).map(|why| Issue::at(&at, why)));
         }
     }
+    issues.extend(unused_and_missing(spec, target));
     issues
+}
+
+/// Returns the tools of the top-level block that do not exist and that no visited node names.
+fn unused_and_missing(spec: &GraphSpec, target: &Target<'_>) -> Vec<Issue> {
+    let used = spec.used_tools();
+    let mut found = Vec::new();
+    for (at, tool) in spec.listed_tools() {
+        let is_used = used.iter().any(|it| {
+            (it.source, &it.name, &it.server_id) == (tool.source, &tool.name, &tool.server_id)
+        });
+        if !is_used && target.known.tool(spec, &tool).err() == Some(Missing::Unknown) {
+            let why = lacking(spec, target, &tool, false);
+            found.extend(why.map(|why| Issue::at(&at, why)));
+        }
+    }
+    found
 }
 
 /// Returns why a run cannot use a tool. An unmarked function counts only if a node is a call of it.
@@ -104,27 +121,6 @@ fn noun(source: super::spec::Source) -> &'static str {
         super::spec::Source::Function => "function or flow",
         super::spec::Source::Mcp => "tool of an MCP server",
     }
-}
-
-/// Returns warnings for the author of a spec in a project, in addition to what it lacks.
-pub fn remarks(spec: &GraphSpec, target: &Target<'_>) -> Vec<Issue> {
-    let mut remarks = Vec::new();
-    for id in spec.chain() {
-        let Some(Node::Llm(node)) = spec.nodes.get(id) else {
-            continue;
-        };
-        for (idx, tool) in node.tools.iter().enumerate() {
-            if target.known.tool(spec, tool).err() == Some(Missing::Unmarked) {
-                let path = [json!("nodes"), json!(id), json!("tools"), json!(idx)];
-                let message = format!(
-                    "the function `{}` is not marked as a tool (`agent_tool` is false), so the model does not see it",
-                    tool.name
-                );
-                remarks.push(Issue::at(&path, message));
-            }
-        }
-    }
-    remarks
 }
 
 /// Compiles a spec to the text of a flow.

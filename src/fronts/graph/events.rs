@@ -17,8 +17,6 @@ use super::audit::Call;
 
 /// The key under which an input that is not an object is kept.
 pub const BARE_INPUT: &str = "graph/value";
-/// The key of a flow's input with the address that is called when the run ends.
-pub const WEBHOOK: &str = "graph/webhook";
 /// The kind of the exceptions that `flow.graph` throws.
 const KIND: &str = "graph";
 
@@ -400,14 +398,10 @@ fn as_json(value: &Value) -> Json {
 /// Returns the input of a run.
 pub fn input_of(row: &RunRow) -> Json {
     let input = codec::decode(&row.input).unwrap_or(Value::Nil);
-    let mut input = match input.get(BARE_INPUT) {
+    match input.get(BARE_INPUT) {
         Some(bare) => as_json(bare),
         None => as_json(&input),
-    };
-    if let Json::Object(members) = &mut input {
-        members.remove(WEBHOOK);
     }
-    input
 }
 
 /// Returns the output of a completed run.

@@ -15,6 +15,7 @@ use super::project::{file_fallback, known_in};
 use super::shape::Issue;
 use super::spec::{Audience, GraphSpec, SPEC_MAX};
 use super::validate::validate;
+use crate::json_text;
 
 /// Graph specs: JSON files with `spec_version`, or with `nodes`.
 #[derive(Debug)]
@@ -124,7 +125,7 @@ fn read(path: &Path) -> Result<Json, String> {
         return Err(format!("it has more than {SPEC_MAX} bytes"));
     }
     let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
-    serde_json::from_str(&text).map_err(|error| format!("it is not JSON: {error}"))
+    json_text::read(&text).map_err(|error| error.to_string())
 }
 
 fn stem(path: &Path) -> String {

@@ -7,6 +7,7 @@ use serde_json::{Map, Value as Json, json};
 use super::codes;
 use super::error::{GraphError, Status};
 use super::known::with_properties;
+use super::project;
 use super::registry::Registry;
 use super::shape::{self, Issue, Member, Name, Shape};
 use super::spec::{AUDIENCES, MODES};
@@ -60,7 +61,7 @@ pub async fn list(engine: &Engine) -> Result<Vec<Json>, GraphError> {
 /// Stores a new function.
 ///
 /// # Errors
-/// When the body is not valid, the code is not Clojure, or the name is taken.
+/// When the body is not valid, the code is not Clojure, or another function or a flow of the project has the name.
 pub async fn create(engine: &Engine, body: Json) -> Result<Json, GraphError> {
     let mut given = members(body)?;
     let missing: Vec<Issue> = ["name", "code"]
@@ -75,6 +76,13 @@ pub async fn create(engine: &Engine, body: Json) -> Result<Json, GraphError> {
         .and_then(Json::as_str)
         .unwrap_or_default()
         .to_owned();
+    if project::has_flow(engine, &name) {
+        return Err(GraphError::new(
+            Status::Conflict,
+            codes::TAKEN,
+            format!("there is a flow `{name}` in the project, which specs name in the same way"),
+        ));
+    }
     given.retain(|_, value| !value.is_null());
     for (key, value) in [
         ("agent_tool", json!(false)),

@@ -19,6 +19,8 @@ pub struct Models {
 pub struct Fallback {
     pub default_model: Option<String>,
     pub connection: Option<String>,
+    /// The connection is assumed by convention; nobody named it for these models.
+    pub is_assumed: bool,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -80,6 +82,13 @@ impl Models {
             })
         };
         self.known(id).or_else(by_default).or_else(by_connection)
+    }
+
+    /// Returns the connection that answers for a model id in place of the model, if that is only assumed.
+    pub fn assumed(&self, id: &str) -> Option<&str> {
+        let is_assumed = self.fallback.is_assumed && self.known(id).is_none();
+        let name = self.fallback.connection.as_deref().filter(|_| is_assumed)?;
+        self.connections.contains_key(name).then_some(name)
     }
 
     /// Returns the connection that an id names, or that lists the id.
@@ -157,11 +166,13 @@ mod tests {
         let both = Fallback {
             default_model,
             connection: connection.clone(),
+            is_assumed: false,
         };
         check(&both, "openai/gpt-4o", Some(("ai", Some("small"))));
         let one = Fallback {
             default_model: None,
             connection,
+            is_assumed: false,
         };
         check(&one, "openai/gpt-4o", Some(("claude", None)));
     }

@@ -55,6 +55,7 @@ pub fn file_fallback() -> Fallback {
     Fallback {
         default_model: None,
         connection: Some("ai".to_owned()),
+        is_assumed: true,
     }
 }
 
@@ -62,10 +63,18 @@ async fn function(
     project: ProjectView<'_>,
     name: &str,
 ) -> Result<Option<FunctionTool>, EngineError> {
-    if let Some(row) = Registry::Functions.get_in(project.stores, name).await? {
-        return Ok(Some(function_of_row(name, &row)));
+    // A flow that is added later comes first, so that nothing that is stored replaces a file of the project.
+    let flow = function_of_flow(project, name);
+    if flow.as_ref().is_some_and(|flow| flow.agent_tool) {
+        return Ok(flow);
     }
-    Ok(function_of_flow(project, name))
+    let row = Registry::Functions.get_in(project.stores, name).await?;
+    Ok(row.map(|row| function_of_row(name, &row)).or(flow))
+}
+
+/// Tells whether a project has a flow of a name.
+pub fn has_flow(engine: &Engine, name: &str) -> bool {
+    disk::find(engine.project_root(), None, name).is_ok()
 }
 
 /// Reads a stored function.

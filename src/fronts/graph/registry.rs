@@ -1,4 +1,4 @@
-//! The agents, functions and MCP servers that a project stores for graph agents.
+//! The agents, functions, MCP servers and webhooks that a project stores for graph agents.
 
 use flowstone_engine::ports::Stores;
 use flowstone_engine::{Engine, EngineError};
@@ -12,6 +12,8 @@ pub enum Registry {
     Agents,
     Functions,
     Servers,
+    /// The addresses that are called when runs end.
+    Webhooks,
 }
 
 impl Registry {
@@ -21,6 +23,7 @@ impl Registry {
             Registry::Agents => "flowstone_agents",
             Registry::Functions => "flowstone_functions",
             Registry::Servers => "flowstone_mcp_servers",
+            Registry::Webhooks => "flowstone_webhooks",
         }
     }
 

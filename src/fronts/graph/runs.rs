@@ -11,11 +11,11 @@ use flowstone_engine::ports::{
     WaitFilter, WaitRow, WaitState,
 };
 use flowstone_engine::{Engine, EngineError, StartOptions, Submitted};
-use flowstone_flow::flow::reload;
+use flowstone_flow::flow::{LoadedFlow, reload};
 use flowstone_lang::value::Value;
 use serde_json::{Value as Json, json};
 
-use super::access::{Kind, SEAT, Who, within_limits};
+use super::access::{Kind, SEAT, Who, may_call_back, within_limits};
 use super::agents::Agent;
 use super::audit::canonical;
 use super::codes;
@@ -24,6 +24,7 @@ use super::error::{GraphError, Status};
 use super::events::{BARE_INPUT, Chain, Projection, RunEvent, failure_of, input_of, output_of};
 use super::project;
 use super::shape::{self, Issue, Member, Shape};
+use super::webhooks;
 
 /// How long an idempotency key is kept.
 const KEY_MS: i64 = 86_400_000;
@@ -60,7 +61,7 @@ const START: Shape = Shape::Object(&[
     Member::optional(
         "webhook_url",
         Shape::Text(2_000),
-        "An address that is called when the run is over.",
+        "An address that is called when the run is over. Needs a token of the owner, or of kind `service` with the scope `edit`.",
     ),
     Member::optional(
         "caller_user_id",
@@ -96,7 +97,7 @@ impl Start {
         for key in reserved.filter(|key| key.starts_with("graph/")) {
             issues.push(Issue::at(
                 &[json!("input"), json!(key)],
-                "is a name that the server sets; name an address in `webhook_url`",
+                "begins with `graph/`, which is for names that the server sets",
             ));
         }
         if !issues.is_empty() {
@@ -153,15 +154,12 @@ impl Start {
 
     /// Returns the input of the flow: an object with the input of the run and the internal keys.
     fn flow_input(&self) -> Value {
-        let mut input = match &self.input {
+        let input = match &self.input {
             Json::Object(members) => members.clone(),
             bare => [(BARE_INPUT.to_owned(), bare.clone())]
                 .into_iter()
                 .collect(),
         };
-        if let Some(url) = &self.webhook_url {
-            input.insert(super::events::WEBHOOK.to_owned(), json!(url));
-        }
         from_json(&Json::Object(input))
     }
 }
@@ -178,7 +176,8 @@ pub struct StartedRun {
 /// Starts a run of an agent, unless an equal request has done so before.
 ///
 /// # Errors
-/// When the agent is disabled, the project lacks a tool or a model, a limit is reached, or another request has the same key.
+/// When the agent is disabled, the project lacks a tool or a model, a limit is reached, another request has the same key, or the
+/// caller may not name a webhook.
 pub async fn start(
     engine: &Engine,
     agent: &Agent,
@@ -189,6 +188,7 @@ pub async fn start(
         let error = format!("the agent `{}` is disabled", agent.name);
         return Err(GraphError::new(Status::BadRequest, codes::DISABLED, error));
     }
+    may_call_back(who, start)?;
     let now_ms = engine.now_ms();
     let receipts: Vec<NewReceipt> = start.receipt(agent, who, now_ms).into_iter().collect();
     if let Some(known) = replayed(engine, start, &receipts, now_ms).await? {
@@ -215,16 +215,42 @@ pub async fn start(
     let loaded = made.checked.loaded.ok_or_else(|| {
         GraphError::new(Status::BadRequest, codes::LACKING, "the spec made no flow")
     })?;
+    let name = match &start.webhook_url {
+        Some(url) => Some(webhooks::note(engine, url).await?),
+        None => None,
+    };
+    let begun = submit(
+        engine,
+        agent,
+        (who, start),
+        (&loaded, name.clone(), &receipts),
+    )
+    .await;
+    let is_new = begun.as_ref().is_ok_and(|begun| !begun.is_replay);
+    if let Some(name) = name.filter(|_| !is_new) {
+        webhooks::forget(engine, &name).await?;
+    }
+    begun
+}
+
+/// Adds the run of a start, unless an equal request was committed in the meantime. `name`: the external id of the run.
+async fn submit(
+    engine: &Engine,
+    agent: &Agent,
+    (who, start): (&Who, &Start),
+    (loaded, name, receipts): (&LoadedFlow, Option<String>, &[NewReceipt]),
+) -> Result<StartedRun, GraphError> {
     let digest = receipts.first().map(|receipt| receipt.digest.clone());
     for _ in 0..TRIES {
         let seat = within_limits(engine, agent, who).await?;
         let options = StartOptions {
+            external_id: name.clone(),
             is_left: true,
             started_by: Some(who.started_by()),
             ..StartOptions::with_input(start.flow_input())
         };
         let receipts = receipts.iter().cloned().chain(seat).collect();
-        match engine.submit_once(&loaded, options, receipts).await? {
+        match engine.submit_once(loaded, options, receipts).await? {
             Submitted::Started(started) => {
                 return Ok(StartedRun {
                     run: started.run,

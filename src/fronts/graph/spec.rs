@@ -487,6 +487,34 @@ impl GraphSpec {
         chain
     }
 
+    /// Returns the tools of the top-level block with their places.
+    pub fn listed_tools(&self) -> Vec<(Vec<Json>, ToolRef)> {
+        let tool = |source, name: &String, server_id: Option<&String>| ToolRef {
+            source,
+            name: name.clone(),
+            server_id: server_id.cloned(),
+            mode_override: None,
+            exposed_to_override: None,
+        };
+        let at = |list: &str, idx: usize| vec![json!("tools"), json!(list), json!(idx)];
+        let tools = &self.tools;
+        let builtin = tools.builtin.iter().enumerate();
+        let builtin =
+            builtin.map(|(idx, name)| (at("builtin", idx), tool(Source::Builtin, name, None)));
+        let functions = tools.functions.iter().enumerate();
+        let functions =
+            functions.map(|(idx, name)| (at("functions", idx), tool(Source::Function, name, None)));
+        let servers = tools.mcp_servers.iter().enumerate();
+        let of_servers = servers.flat_map(|(idx, server)| {
+            let names = server.tools.iter();
+            names.map(move |name| {
+                let found = tool(Source::Mcp, name, Some(&server.server_id));
+                (at("mcp_servers", idx), found)
+            })
+        });
+        builtin.chain(functions).chain(of_servers).collect()
+    }
+
     /// Returns the tools that the visited nodes use, each once, in the order of the nodes.
     pub fn used_tools(&self) -> Vec<&ToolRef> {
         let mut used: Vec<&ToolRef> = Vec::new();

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value as Json, json};
 
+use super::reads;
 use super::shape::{self, Issue};
 use super::spec::{GraphSpec, SPEC, SPEC_MAX};
 use super::template;
@@ -59,6 +60,7 @@ pub fn validate(spec: &Json) -> (Option<GraphSpec>, Report) {
     match GraphSpec::read(spec) {
         Ok(spec) => {
             warn_of_steps(&spec, &mut report);
+            report.warnings.extend(reads::too_early(&spec));
             (Some(spec), report)
         }
         Err(error) => {

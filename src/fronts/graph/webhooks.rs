@@ -1,34 +1,25 @@
-//! Calls the webhooks of runs that could not do it themselves.
+//! Calls the webhooks of runs that have ended.
 //!
-//! A flow calls its webhook as its last step. A run that is ended by force, or cancelled before it begins, executes nothing
-//! more, so a run of its own makes the call. The name of that run has the id of the ended one: it is started once.
+//! The flow of a run knows nothing of its webhook: a row of a table of the project has the address, and the run has an external
+//! id that names the row. After the end of the run, however it ended, a run of its own makes the call. The name of that run has
+//! the id of the ended one, so that it is started once, and the row is deleted after that.
 
 use std::rc::Rc;
 
-use flowstone_engine::codec;
 use flowstone_engine::ids::RunId;
-use flowstone_engine::ports::{
-    Entry, EntryKind, EventKind, FeedItem, RunQuery, RunRow, RunStatus, StartDecision,
-};
+use flowstone_engine::ports::{Random as _, RunFilter, RunRow, RunStatus, SystemRandom};
 use flowstone_engine::{Engine, EngineError, StartOptions};
-use flowstone_lang::value::Value;
 use flowstone_model::json::from_json;
 use serde_json::{Value as Json, json};
 
-use super::events::{WEBHOOK, failure_of};
+use super::events::{failure_of, output_of};
+use super::registry::Registry;
 
-/// Ends after which a webhook may not have been called. A completed run has called it.
-const ENDS: &[RunStatus] = &[
-    RunStatus::Cancelled,
-    RunStatus::Failed,
-    RunStatus::Terminated,
-    RunStatus::TimedOut,
-];
-/// Number of rows of a feed that are read at a time.
-const PAGE: usize = 500;
-/// Maximum number of ended runs that are looked at when a server starts.
-const ENDED: usize = 1_000;
-/// The flow of a call. It retries as a graph run does.
+/// The beginning of the external ids of runs with a webhook.
+pub const MARK: &str = "graph-hook:";
+/// How long a row without a run is kept: its start may be in progress.
+const STARTING_MS: i64 = 3_600_000;
+/// The flow of a call. An attempt that fails is repeated after 2, 4, 8 and 16 seconds.
 const FLOW: &str = "{:slug :graph-webhook
  :name \"Webhook of a graph run\"
  :invocations {:default {:inputs [{:name :url :type :string :required true} {:name :body :type :any}]}}
@@ -39,71 +30,101 @@ const FLOW: &str = "{:slug :graph-webhook
                               :jitter 0.0}})
           nil)}";
 
-/// Tells whether a run may owe the call of its webhook after an event of this name.
-pub fn is_end(event: &str) -> bool {
-    EventKind::from_name(event).is_some_and(|kind| kind.is_end() && kind != EventKind::RunCompleted)
-}
-
-/// Returns the ended runs with a webhook, newest first: some of them may owe its call since no server was running.
+/// Notes the address that is called at the end of a run that is about to start. Returns the external id for the run.
 ///
 /// # Errors
-/// When the store cannot be read.
-pub async fn ended(engine: &Engine) -> Result<Vec<RunId>, EngineError> {
-    let query = RunQuery {
-        statuses: ENDS.to_vec(),
-        text: Some(WEBHOOK.to_owned()),
-        limit: ENDED,
-        ..RunQuery::default()
-    };
-    let runs = engine.summaries(query).await?;
-    Ok(runs.into_iter().map(|run| run.id).collect())
+/// When the store cannot be written.
+pub async fn note(engine: &Engine, url: &str) -> Result<String, EngineError> {
+    let key = format!("{:016x}{:016x}", SystemRandom.next(), SystemRandom.next());
+    let row = json!({"key": key, "url": url, "noted_ms": engine.now_ms()});
+    Registry::Webhooks.put(engine, &key, &row).await?;
+    Ok(format!("{MARK}{key}"))
 }
 
-/// Starts the call of an ended run's webhook, if the run has one that was not called. Returns the run of the call.
+/// Forgets an address whose run was not started.
+///
+/// # Errors
+/// When the store cannot be written.
+pub async fn forget(engine: &Engine, name: &str) -> Result<(), EngineError> {
+    if let Some(key) = name.strip_prefix(MARK) {
+        Registry::Webhooks.delete(engine, key).await?;
+    }
+    Ok(())
+}
+
+/// Starts the calls of all ended runs whose webhook was not called.
+///
+/// # Errors
+/// When the store cannot be read or written.
+pub async fn deliver_all(engine: &Engine) -> Result<(), EngineError> {
+    for row in Registry::Webhooks.list(engine).await? {
+        let Some(key) = row["key"].as_str() else {
+            continue;
+        };
+        let name = format!("{MARK}{key}");
+        let filter = RunFilter {
+            id_prefix: Some(name.clone()),
+            limit: 1,
+            ..RunFilter::default()
+        };
+        let run = engine.list_runs(filter).await?.into_iter().next();
+        let age_ms = engine.now_ms() - row["noted_ms"].as_i64().unwrap_or(0);
+        match run {
+            Some(run) => drop(deliver(engine, &run.id).await?),
+            None if age_ms > STARTING_MS => forget(engine, &name).await?,
+            None => {}
+        }
+    }
+    Ok(())
+}
+
+/// Starts the call of a run's webhook, if the run has ended and its webhook was not called. Returns the run of the call.
 ///
 /// # Errors
 /// When the store cannot be read or written.
 pub async fn deliver(engine: &Engine, run: &RunId) -> Result<Option<RunId>, EngineError> {
     let row = engine.run(run).await?;
-    let Some(url) = address(&row).filter(|_| ENDS.contains(&row.status)) else {
+    let name = row.external_id.as_deref();
+    let Some(key) = name.and_then(|name| name.strip_prefix(MARK)) else {
         return Ok(None);
     };
-    if is_called(engine, run).await? {
+    let noted = match row.status.is_final() {
+        true => Registry::Webhooks.get(engine, key).await?,
+        false => None,
+    };
+    let Some(noted) = noted else {
         return Ok(None);
-    }
+    };
+    let called = call(engine, &row, &noted["url"]).await?;
+    Registry::Webhooks.delete(engine, key).await?;
+    Ok(Some(called))
+}
+
+async fn call(engine: &Engine, row: &RunRow, url: &Json) -> Result<RunId, EngineError> {
     let session = Rc::new(engine.session());
     let checked = engine.check_made(&session, FLOW, "graph-webhook.edn");
     let Some(loaded) = checked.loaded else {
         let message = "the flow that calls webhooks has a problem".to_owned();
         return Err(EngineError::Internal(message));
     };
-    let input = json!({"url": url, "body": body(&row)});
+    let input = json!({"url": url, "body": body(row)});
     let options = StartOptions {
-        external_id: Some(format!("graph-webhook:{run}")),
+        external_id: Some(format!("graph-webhook:{}", row.id)),
         started_by: Some("graph".to_owned()),
         is_left: true,
         ..StartOptions::with_input(from_json(&input))
     };
-    let started = engine.submit(&loaded, options).await?;
-    Ok((started.decision != StartDecision::Deduped).then_some(started.run))
-}
-
-fn address(row: &RunRow) -> Option<String> {
-    // Most runs have none, and need not be decoded.
-    if !row.input.contains(WEBHOOK) {
-        return None;
-    }
-    let input = codec::decode(&row.input).ok()?;
-    input
-        .get(WEBHOOK)
-        .and_then(Value::as_str)
-        .map(str::to_owned)
+    Ok(engine.submit(&loaded, options).await?.run)
 }
 
 fn body(row: &RunRow) -> Json {
     let mut body = json!({"run_id": row.id.as_str()});
     match row.status {
-        RunStatus::Failed | RunStatus::TimedOut => {
+        RunStatus::Completed => {
+            body["status"] = json!("completed");
+            body["output"] = output_of(row);
+        }
+        RunStatus::Failed | RunStatus::FailedCompensating | RunStatus::TimedOut => {
             let failure = failure_of(row);
             body["status"] = json!("failed");
             body["error"] = failure["error"].clone();
@@ -112,36 +133,11 @@ fn body(row: &RunRow) -> Json {
                 _ => failure["reason"].clone(),
             };
         }
-        _ => body["status"] = json!("cancelled"),
+        RunStatus::Cancelled
+        | RunStatus::Terminated
+        | RunStatus::Queued
+        | RunStatus::Running
+        | RunStatus::Waiting => body["status"] = json!("cancelled"),
     }
     body
-}
-
-/// Tells whether the flow of a run has called its webhook, or has given up.
-async fn is_called(engine: &Engine, run: &RunId) -> Result<bool, EngineError> {
-    let mut after = 0;
-    loop {
-        let page = engine.stores().feed.read(run, after, PAGE).await?;
-        let Some(page) = page.filter(|page| !page.is_pruned) else {
-            return Ok(true);
-        };
-        let is_call = |item: &FeedItem| match item {
-            FeedItem::Entry(entry) => is_answer_of_call(entry),
-            FeedItem::Event(_) => false,
-        };
-        if page.rows.iter().any(|row| is_call(&row.item)) {
-            return Ok(true);
-        }
-        match page.rows.last() {
-            Some(last) if page.rows.len() >= PAGE => after = last.seq,
-            Some(_) | None => return Ok(false),
-        }
-    }
-}
-
-/// The call is the step `webhook` of the flow, of its compensation or of its cleanup.
-fn is_answer_of_call(entry: &Entry) -> bool {
-    let last = entry.path.rsplit('/').next().unwrap_or_default();
-    let is_over = matches!(entry.kind, EntryKind::Result | EntryKind::Error);
-    is_over && entry.what == "http" && last.split('#').next() == Some("webhook")
 }

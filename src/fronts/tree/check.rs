@@ -36,6 +36,9 @@ const NODE_KEYS: &[&str] = &[
 ];
 const WRAPPER_KEYS: &[&str] = &["$schema", "description", "name", "state", "tree", "version"];
 
+const STATE_UNUSED: &str =
+    "is not used: a run has the stores of the tree file that it starts with; declare them there";
+
 /// A checked tree, and the warnings for its author.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Checked {
@@ -112,6 +115,14 @@ impl Place {
     }
 }
 
+/// What a reference names.
+struct Target {
+    place: Place,
+    json: Json,
+    /// The place of stores that are not used: those of a tree file that is part of another tree.
+    state: Option<Place>,
+}
+
 struct Reading {
     files: Files,
     main: String,
@@ -163,6 +174,8 @@ impl Reading {
 
     fn bare(&mut self, place: &Place, members: &Map<String, Json>) -> Option<Tree> {
         self.is_bare = true;
+        let description = self.description(place, members);
+        let (_, var, constants) = self.state(place, members, false);
         if members.contains_key("$ref") {
             self.problem(
                 place,
@@ -170,8 +183,6 @@ impl Reading {
             );
             return None;
         }
-        let description = self.description(place, members);
-        let (_, var, constants) = self.state(place, members, false);
         let root = self.node(place, &Json::Object(members.clone()))?;
         Some(Tree {
             name: root.name().to_owned(),
@@ -194,7 +205,7 @@ impl Reading {
         }
     }
 
-    /// Reads the two stores. A wrapper may name them `local` and `global`.
+    /// Reads the two stores. Their names may also be `local` and `global`.
     fn state(
         &mut self,
         place: &Place,
@@ -212,17 +223,21 @@ impl Reading {
             }
         };
         let has = |names: &[&str]| names.iter().any(|name| state.contains_key(*name));
-        let is_old = is_wrapper && has(&["local", "global"]);
+        let is_old = has(&["local", "global"]);
         if is_old && has(&["var", "const"]) {
             self.problem(
                 &place,
                 "names the stores `var` and `const`, or `local` and `global`, not both",
             );
         }
-        let (names, dialect) = match (is_wrapper, is_old) {
-            (true, true) => (["local", "global"], Dialect::LocalGlobal),
-            (true, false) => (["var", "const"], Dialect::Wrapper),
-            (false, _) => (["var", "const"], Dialect::Bare),
+        let names = match is_old {
+            true => ["local", "global"],
+            false => ["var", "const"],
+        };
+        let dialect = match (is_wrapper, is_old) {
+            (true, true) => Dialect::LocalGlobal,
+            (true, false) => Dialect::Wrapper,
+            (false, _) => Dialect::Bare,
         };
         for key in state.keys().filter(|key| !names.contains(&key.as_str())) {
             if !(is_old && ["var", "const"].contains(&key.as_str())) {
@@ -283,6 +298,10 @@ impl Reading {
 
     fn own_node(&mut self, place: &Place, members: &Map<String, Json>) -> Option<Node> {
         self.keys(place, members, NODE_KEYS);
+        let is_root_of_file = self.is_bare && self.open.len() == 1;
+        if members.contains_key("state") && !is_root_of_file {
+            self.warn(&place.at("state"), STATE_UNUSED);
+        }
         let kind = members.get("type").and_then(Json::as_str);
         let name = self.node_name(place, members);
         let retries = self.retries(place, members);
@@ -306,6 +325,17 @@ impl Reading {
             };
             let message = format!("{found}; expected action, parallel, selector or sequence");
             self.problem(&place.at("type"), &message);
+            // What is below is read for its own problems.
+            let has = |key: &str| {
+                let items = members.get(key).and_then(Json::as_array);
+                items.is_some_and(|items| !items.is_empty())
+            };
+            if has("children") {
+                self.children(place, members);
+            }
+            if has("steps") {
+                self.steps(place, members);
+            }
             return None;
         };
         self.absent(place, members, "steps", "only an action has steps");
@@ -423,7 +453,12 @@ impl Reading {
         let (file, pointer) = reference.split_once('#').unwrap_or((reference, ""));
         let found = self.target(&place.file, file, pointer);
         let (target, json) = match found {
-            Ok(found) => found,
+            Ok(Target { place, json, state }) => {
+                if let Some(state) = state {
+                    self.warn(&state, STATE_UNUSED);
+                }
+                (place, json)
+            }
             Err(why) => {
                 self.problem(&at, &format!("`{reference}` cannot be used: {why}"));
                 return None;
@@ -446,7 +481,7 @@ impl Reading {
     }
 
     /// Finds the target of a reference. A reference to a wrapper means its tree.
-    fn target(&mut self, beside: &str, file: &str, pointer: &str) -> Result<(Place, Json), String> {
+    fn target(&mut self, beside: &str, file: &str, pointer: &str) -> Result<Target, String> {
         let is_elsewhere = beside.contains("://");
         let path = match file.split_once("://") {
             None if file.is_empty() => beside.to_owned(),
@@ -477,12 +512,19 @@ impl Reading {
             found = next.ok_or_else(|| format!("there is nothing at `#{pointer}`"))?;
             keys.push(key);
         }
+        let mut state = None;
         if keys.is_empty()
             && let Some(tree) = found
                 .as_object()
                 .filter(|it| is_wrapper(it))
                 .and_then(|it| it.get("tree"))
         {
+            let file = Place {
+                file: path.as_str().into(),
+                keys: Vec::new(),
+            };
+            let has_state = json.get("state").is_some_and(|state| !state.is_null());
+            state = has_state.then(|| file.at("state"));
             found = tree;
             keys.push("tree".to_owned());
         }
@@ -490,7 +532,11 @@ impl Reading {
             file: path.as_str().into(),
             keys,
         };
-        Ok((place, found.clone()))
+        Ok(Target {
+            place,
+            json: found.clone(),
+            state,
+        })
     }
 
     /// Reads a text that is not blank.

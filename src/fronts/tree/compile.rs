@@ -35,7 +35,7 @@ pub fn flow_text(tree: &Tree, settings: &Value) -> String {
                                    {{:name :from :type :any}}
                                    {{:name :{VAR_INPUT} :type :any}}]}}}}
  :flow '(let [tree (quote {data})
-              {{:keys [gate from {VAR_INPUT}]}} (flow/input)
+              {{:keys [gate from {VAR_INPUT}]}} (flow.tree/inputs (flow/input))
               tree (flow.tree/with-var tree {VAR_INPUT})]
           (loop [state (flow.tree/start tree {{:gate gate :from from}})]
             (when-some [{{:keys [name data]}} (:event state)]
@@ -58,6 +58,11 @@ pub(super) fn tree_of(text: &str) -> Option<Value> {
     let bindings = items(&items(&body)?.into_iter().nth(1)?)?;
     let data = items(bindings.get(1)?)?.into_iter().nth(1)?;
     data.get("root").is_some().then_some(data)
+}
+
+/// Tells whether a flow runs a tree: the text of [`flow_text`], also after changes by hand.
+pub(super) fn is_of_tree(text: &str) -> bool {
+    text.contains("flow.tree/")
 }
 
 fn flow_slug(tree: &Tree) -> String {

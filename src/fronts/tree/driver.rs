@@ -26,6 +26,7 @@ use super::error::TreeError;
 use super::handle::{Handle, HandleKind};
 use super::position::{Position, occurrence, path_after};
 use super::reach::Reach;
+use super::scope::Store;
 use super::{compile, scope};
 
 /// How often a position is read again while another process changes it.
@@ -322,7 +323,7 @@ impl<'a> Trees<'a> {
                 "think"
             }
             Answer::VarWrite { path, value } => {
-                let keys = scope::keys(path)?;
+                let keys = scope::keys(path, Store::Var)?;
                 if position.wait.is_none() {
                     return Err(TreeError::Over {
                         run: position.run.id.to_string(),
@@ -408,7 +409,7 @@ impl<'a> Trees<'a> {
     /// When there is no such run, or the path is malformed.
     pub async fn var(&self, handle: &Handle, path: Option<&str>) -> Result<Json, TreeError> {
         let position = self.at(handle).await?;
-        part(&position.var(), path)
+        part(&position.var(), path, Store::Var)
     }
 
     /// Returns `$CONST`, or `{path, value}` of a place in it.
@@ -418,7 +419,7 @@ impl<'a> Trees<'a> {
     pub async fn constants(&self, handle: &Handle, path: Option<&str>) -> Result<Json, TreeError> {
         let position = self.at(handle).await?;
         let tree = self.tree_of(&position.run).await?;
-        part(&document::constants(&tree), path)
+        part(&document::constants(&tree), path, Store::Const)
     }
 
     /// Returns the trace since the start or the last reset, from one index up to another (exclusive), counted from 0.
@@ -564,6 +565,10 @@ impl<'a> Trees<'a> {
             if let Some(position) = open {
                 return Ok(position);
             }
+            // Naming another run must not execute it.
+            if !compile::is_of_tree(&self.program_text(&row).await?) {
+                return Err(not_tree(run));
+            }
             self.execute(run, &mut *news).await?;
         }
         Err(TreeError::Busy {
@@ -652,11 +657,11 @@ fn noted(note: Option<&str>) -> Result<Option<(&'static str, Value)>, TreeError>
     Ok(note.map(|note| ("note", Value::from(note))))
 }
 
-fn part(store: &Json, path: Option<&str>) -> Result<Json, TreeError> {
+fn part(store: &Json, path: Option<&str>, name: Store) -> Result<Json, TreeError> {
     match path {
         None => Ok(store.clone()),
         Some(path) => {
-            let value = scope::read(store, &scope::keys(path)?);
+            let value = scope::read(store, &scope::keys(path, name)?);
             Ok(json!({"path": path, "value": value}))
         }
     }

@@ -71,9 +71,43 @@ pub async fn check_everywhere(engine: &Engine, path: &Path) -> Result<Checked, T
     }
 }
 
+/// Reads the tree in a file if all its parts are below the project's folder; `None` if there are others, for which
+/// [`check_everywhere`] needs the project.
+pub fn check_inside(project: &Path, path: &Path) -> Option<Result<Checked, TreeError>> {
+    let (checked, found) = check_from(project, path, Some(Elsewhere::default()));
+    found.wanted.is_empty().then_some(checked)
+}
+
+/// Reads the tree in a file, and its parts in other folders that the project allows. Parts on other hosts are refused: reading
+/// them takes an engine.
+///
+/// # Errors
+/// As of [`super::check`], and when a part cannot be read.
+pub(super) fn check_folders(project: (&Path, &Value), path: &Path) -> Result<Checked, TreeError> {
+    let mut elsewhere = Elsewhere::default();
+    loop {
+        let (checked, mut found) = check_from(project.0, path, Some(elsewhere));
+        let wanted = std::mem::take(&mut found.wanted);
+        if wanted.is_empty() {
+            return checked;
+        }
+        for place in wanted {
+            let part = match place.contains("://") {
+                false => of_folder(project, &place),
+                true => Err(
+                    "a called tree reads no other hosts; save the part in the project, or call the flow that `flowstone tree eject` prints"
+                        .to_owned(),
+                ),
+            };
+            found.known.insert(place, part);
+        }
+        elsewhere = found;
+    }
+}
+
 async fn read(engine: &Engine, place: &str) -> Result<Rc<Json>, String> {
     if !place.contains("://") {
-        return of_folder(engine, place);
+        return of_folder((engine.project_root(), engine.settings()), place);
     }
     let late = |_| format!("it did not arrive within {} s", LONGEST.as_secs());
     let read = tokio::time::timeout(LONGEST, of_server(engine, place)).await;
@@ -83,10 +117,11 @@ async fn read(engine: &Engine, place: &str) -> Result<Rc<Json>, String> {
 
 async fn of_server(engine: &Engine, url: &str) -> Result<String, String> {
     let host = host_of(url).ok_or("it is not an address without credentials")?;
-    if !rows(engine)?
-        .net
-        .covers(&host, host.name.parse().ok(), Reach::Private)
-    {
+    if !rows(engine.project_root(), engine.settings())?.net.covers(
+        &host,
+        host.name.parse().ok(),
+        Reach::Private,
+    ) {
         return Err(format!(
             "references to other hosts are off; to allow this one, add `:allow {{:net [\"{host}\"]}}` to flowstone.edn"
         ));
@@ -119,9 +154,8 @@ async fn of_server(engine: &Engine, url: &str) -> Result<String, String> {
 
 /// Returns the rows of the project. The defaults, which reach the project's folder and every public address, are not enough
 /// for a reference.
-fn rows(engine: &Engine) -> Result<Allow, String> {
-    let root = engine.project_root();
-    let found = permissions::of_project(engine.settings(), root, &root.join(".flowstone"));
+fn rows(root: &Path, settings: &Value) -> Result<Allow, String> {
+    let found = permissions::of_project(settings, root, &root.join(".flowstone"));
     let found = found.map_err(|error| error.to_string())?;
     Ok(Allow {
         home: found.defaults.home,
@@ -129,10 +163,10 @@ fn rows(engine: &Engine) -> Result<Allow, String> {
     })
 }
 
-fn of_folder(engine: &Engine, path: &str) -> Result<Rc<Json>, String> {
+fn of_folder((root, settings): (&Path, &Value), path: &str) -> Result<Rc<Json>, String> {
     let outside = || format!("`{path}` is outside the project's folder");
     let real = std::fs::canonicalize(path).map_err(|_| outside())?;
-    match decide(&rows(engine)?, &Need::Read(real.clone())) {
+    match decide(&rows(root, settings)?, &Need::Read(real.clone())) {
         Decision::Granted => {}
         Decision::Missing(_) => {
             return Err(format!(

@@ -26,8 +26,13 @@ pub enum TreeError {
     StaleCursor { given: String, open: String },
     #[error("cannot think: no action in flight")]
     NothingOpen,
-    #[error("`{path}` is not a path in $VAR: {why}")]
-    BadPath { path: String, why: String },
+    #[error("`{path}` is not a path in {store}: {why}")]
+    BadPath {
+        /// `$VAR` or `$CONST`.
+        store: &'static str,
+        path: String,
+        why: String,
+    },
     #[error("{what} has {size} bytes, and may have at most {most}")]
     TooLarge {
         what: &'static str,
@@ -88,53 +93,57 @@ impl TreeError {
         }
     }
 
-    /// Returns what to try.
+    /// Returns what to try, in the words of the command line.
     pub fn hint(&self) -> Option<String> {
-        Some(match self {
+        let hint = match self {
             TreeError::BadTree { .. } => {
-                "correct the file; `flowstone tree check FILE` lists all problems".to_owned()
+                "correct the file; `flowstone tree check FILE` lists all problems"
             }
-            TreeError::Unreadable { .. } => {
-                "name a .yaml, .yml or .json file of the project".to_owned()
-            }
+            TreeError::Unreadable { .. } => "name a .yaml, .yml or .json file of the project",
             TreeError::BadHandle { .. } => {
                 "use `file:///absolute/path.json` below the project's folder, `memory://NAME` or `run://NAME`"
-                    .to_owned()
             }
             TreeError::FileRefused { .. } => {
                 "use `run://NAME` or `memory://NAME`; `file://` needs a token of kind `service` with the scope `edit`, or the owner's"
-                    .to_owned()
             }
-            TreeError::NotFound { .. } => {
-                "start it with `start_execution` or `flowstone tree start`".to_owned()
-            }
+            TreeError::NotFound { .. } => "start it with `flowstone tree start FILE HANDLE`",
             TreeError::Exists { .. } => {
-                "continue it with `next_step`, or choose another handle".to_owned()
+                "continue it with `flowstone tree next HANDLE`, or choose another handle"
             }
             TreeError::WrongPhase { .. } | TreeError::StaleCursor { .. } => {
-                "get the open request with `next_step`".to_owned()
+                "get the open request with `flowstone tree next HANDLE`"
             }
-            TreeError::NothingOpen => "get a request of the tree with `next_step` first".to_owned(),
+            TreeError::NothingOpen => {
+                "get a request of the tree with `flowstone tree next HANDLE` first"
+            }
             TreeError::BadPath { .. } => {
-                "write keys separated by dots, such as `tests.passed` or `items.0`".to_owned()
+                "write keys separated by dots, such as `tests.passed` or `items.0`"
             }
-            TreeError::TooLarge { .. } => {
-                "write large results to a file, and store its path".to_owned()
-            }
+            TreeError::TooLarge { .. } => "write large results to a file, and store its path",
             TreeError::Differs { .. } => {
-                "move the document away; the next request writes it from the run".to_owned()
+                "move the document away; the next request writes it from the run"
             }
-            TreeError::Over { .. } => "start the tree again with `reset_execution`".to_owned(),
-            TreeError::Busy { run } => format!("look at it with `flowstone runs show {run}`"),
+            TreeError::Over { .. } => "start the tree again with `flowstone tree reset HANDLE`",
+            TreeError::Busy { run } => {
+                return Some(format!("look at it with `flowstone runs show {run}`"));
+            }
             TreeError::Argument { .. }
             | TreeError::UnknownArgument { .. }
             | TreeError::BadDocument { .. }
             | TreeError::NotTree { .. }
-            | TreeError::Unwritable { .. } => return None,
-            TreeError::Engine(_) => return None,
-        })
+            | TreeError::Unwritable { .. }
+            | TreeError::Engine(_) => return None,
+        };
+        Some(hint.to_owned())
     }
 }
+
+/// The commands of hints, with the tools of drivers that do the same.
+pub const TOOLS_OF_COMMANDS: &[(&str, &str)] = &[
+    ("`flowstone tree next HANDLE`", "`next_step`"),
+    ("`flowstone tree reset HANDLE`", "`reset_execution`"),
+    ("`flowstone tree start FILE HANDLE`", "`start_execution`"),
+];
 
 fn counted(problems: &[String]) -> String {
     match problems.len() {

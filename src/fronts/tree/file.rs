@@ -6,11 +6,13 @@ use std::path::{Component, Path, PathBuf};
 use std::rc::Rc;
 
 use flowstone_engine::rooted::Root;
-use flowstone_model::json::to_json;
+use flowstone_lang::value::Value;
+use flowstone_model::json::{items, to_json};
 use flowstone_steps::http::yaml;
 use serde_json::Value as Json;
 
 use super::elsewhere::Elsewhere;
+use crate::json_text;
 
 /// Maximum size of one file, in bytes.
 pub(super) const FILE_MAX: u64 = 1 << 20;
@@ -145,14 +147,35 @@ fn plain(path: &Path) -> Option<String> {
 pub(super) fn parsed(path: &str, text: &str) -> Result<Json, String> {
     let extension = Path::new(path).extension().and_then(|it| it.to_str());
     match extension.map(str::to_ascii_lowercase).as_deref() {
-        Some("json") => {
-            serde_json::from_str(text).map_err(|error| format!("it is not JSON: {error}"))
-        }
+        Some("json") => json_text::read(text).map_err(|error| error.to_string()),
         Some("yaml" | "yml") => {
             let value = yaml::read(text).map_err(|error| format!("it is not YAML: {error}"))?;
+            if let Some(digits) = too_long(&value) {
+                return Err(format!(
+                    "the integer {digits} has more than 64 bits, so it would be rounded: write it as a text"
+                ));
+            }
             to_json(&value).map_err(|error| error.to_string())
         }
         _ => Err("the name of a tree file ends in .yaml, .yml or .json".to_owned()),
+    }
+}
+
+/// Returns the first integer in a value that JSON readers round.
+fn too_long(value: &Value) -> Option<String> {
+    match value {
+        Value::BigInt(_) => {
+            let digits = value.to_string();
+            let digits = digits.trim_end_matches('N');
+            let fits = digits.parse::<i64>().is_ok() || digits.parse::<u64>().is_ok();
+            (!fits).then(|| digits.chars().take(100).collect())
+        }
+        value => match value.as_map() {
+            Some(map) => map.iter().find_map(|(_, value)| too_long(value)),
+            None => items(value)
+                .filter(|_| !matches!(value, Value::Text(_)))
+                .and_then(|items| items.iter().find_map(too_long)),
+        },
     }
 }
 

@@ -2,15 +2,17 @@
 
 use std::path::Path;
 
+use flowstone_engine::ids::RunId;
 use flowstone_flow::format::{
     CompiledFlow, Compiling, FlowContract, FlowFormat, FormatError, ProjectView,
 };
 use serde_json::{Map, Value as Json, json};
 
-use super::check::check;
 use super::compile::{VAR_INPUT, flow_text};
+use super::elsewhere::check_folders;
 use super::file::Files;
 use super::find::is_tree;
+use super::handle;
 use super::node::{Tree, slug_of};
 
 /// A called tree cannot be run.
@@ -35,23 +37,32 @@ impl FlowFormat for TreeFormat {
         is_tree(&mut files, &path).then(|| slug_of(name))
     }
 
+    fn run_names(&self, name: &str) -> Vec<String> {
+        handle::names_of(name)
+    }
+
+    fn later_name(&self, name: &str, first: &RunId, number: u32) -> Option<String> {
+        Some(handle::later(name, first, number))
+    }
+
     fn compile<'a>(&'a self, project: ProjectView<'a>, path: &'a Path) -> Compiling<'a> {
         Box::pin(async move { compiled(project, path) })
     }
 }
 
 fn compiled(project: ProjectView<'_>, path: &Path) -> Result<CompiledFlow, FormatError> {
-    let checked = check(project.root, &absolute(path)).map_err(|error| {
-        let shown = path.strip_prefix(project.root).unwrap_or(path);
-        FormatError {
-            code: CALLED,
-            message: format!(
-                "the behaviour tree {} cannot be run: {error}",
-                shown.display()
-            ),
-            hint: error.hint(),
-        }
-    })?;
+    let checked =
+        check_folders((project.root, project.settings), &absolute(path)).map_err(|error| {
+            let shown = path.strip_prefix(project.root).unwrap_or(path);
+            FormatError {
+                code: CALLED,
+                message: format!(
+                    "the behaviour tree {} cannot be run: {error}",
+                    shown.display()
+                ),
+                hint: error.hint(),
+            }
+        })?;
     let tree = checked.tree;
     Ok(CompiledFlow {
         text: flow_text(&tree, project.settings),

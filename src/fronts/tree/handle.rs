@@ -2,6 +2,8 @@
 
 use std::path::{Component, Path, PathBuf};
 
+use flowstone_engine::ids::RunId;
+
 use super::check::decoded;
 use super::error::TreeError;
 
@@ -26,6 +28,12 @@ pub(super) enum HandleKind {
     Run(String),
 }
 
+/// The beginning of the names of `memory://` runs; the process follows.
+const MEMORY: &str = "tree:memory:";
+/// The beginning of the names of `file://` runs; the path of the document follows.
+const FILE: &str = "tree:file:";
+/// The beginning of the names of runs that follow another one of their handle.
+const AGAIN: &str = "tree:again:";
 /// Maximum length of a handle, in bytes.
 const LONGEST: usize = 1_000;
 
@@ -79,12 +87,50 @@ impl Handle {
     /// Returns the name that the store keeps for a run of this handle. `process`: what distinguishes this process.
     pub(super) fn external_id(&self, process: &str) -> Option<String> {
         match &self.kind {
-            HandleKind::File(path) => Some(format!("tree:file:{path}")),
-            HandleKind::Memory(name) => Some(format!("tree:memory:{process}:{name}")),
+            HandleKind::File(path) => Some(file_name(path)),
+            HandleKind::Memory(name) => Some(format!("{MEMORY}{process}:{name}")),
             HandleKind::Run(name) if name.is_empty() => None,
-            HandleKind::Run(name) => Some(format!("tree:run:{name}")),
+            HandleKind::Run(name) => Some(run_name(name)),
         }
     }
+}
+
+/// Returns the process of the name of a `memory://` run.
+pub(super) fn process_of(name: &str) -> Option<String> {
+    let (process, _) = name.strip_prefix(MEMORY)?.split_once(':')?;
+    Some(process.to_owned())
+}
+
+/// Returns the beginning of the names of the runs that follow a run which was reset after its end.
+pub(super) fn again(first: &RunId) -> String {
+    format!("{AGAIN}{first}")
+}
+
+/// Returns the name of the run with a number that followed the first one of a name. Those of a document have its name.
+pub(super) fn later(name: &str, first: &RunId, number: u32) -> String {
+    match name.starts_with(FILE) {
+        true => format!("{name}#{number}"),
+        false => format!("{}#{number}", again(first)),
+    }
+}
+
+/// Returns the id of the first run of a handle from the name of one that followed it.
+pub(super) fn first_of(name: &str) -> Option<&str> {
+    let (first, _) = name.strip_prefix(AGAIN)?.rsplit_once('#')?;
+    Some(first)
+}
+
+/// Returns the names that the store may keep for a run that people know under a name: a handle without its scheme.
+pub(super) fn names_of(name: &str) -> Vec<String> {
+    vec![run_name(name), file_name(name)]
+}
+
+fn run_name(name: &str) -> String {
+    format!("tree:run:{name}")
+}
+
+fn file_name(path: &str) -> String {
+    format!("{FILE}{path}")
 }
 
 /// Returns the path of a document from the project's folder. Its folder must be there, without links that lead out.

@@ -6,7 +6,7 @@ use flowstone_engine::ports::{RunFilter, RunRow};
 
 use super::driver::Trees;
 use super::error::TreeError;
-use super::handle::{Handle, HandleKind};
+use super::handle::{self, Handle, HandleKind};
 
 /// Maximum number of runs among which one with a name is looked for. Those that only have an id that begins like the name
 /// come with it.
@@ -63,7 +63,7 @@ impl Trees<'_> {
     async fn last(&self, handle: &Handle, first: RunRow) -> Result<Found, TreeError> {
         let base = match &handle.kind {
             HandleKind::File(_) => self.external_id(handle).unwrap_or_default(),
-            HandleKind::Memory(_) | HandleKind::Run(_) => format!("tree:again:{}", first.id),
+            HandleKind::Memory(_) | HandleKind::Run(_) => handle::again(&first.id),
         };
         let mut found = Found {
             row: first,

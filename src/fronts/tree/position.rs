@@ -166,6 +166,13 @@ impl Position {
     }
 }
 
+/// Tells whether a wait asks the driver of a tree for an answer.
+pub fn is_of_driver(wait: &WaitRow) -> bool {
+    let state = codec::entries_at(&wait.details, &["show", "data", "state"]);
+    occurrence(&wait.path).is_some()
+        && matches!(state, Ok(Some(entries)) if entries.iter().any(|(key, _)| *key == Value::keyword("phase")))
+}
+
 /// Returns a state as that of a tree that failed.
 fn failed(state: &Value) -> Value {
     let ended = [("status", "failed"), ("phase", "idle"), ("cursor", "null")];

@@ -13,16 +13,41 @@ const NOTE_MAX: usize = 16 << 10;
 /// Maximum number of keys of a path.
 const KEYS_MAX: usize = 32;
 
-/// Returns the keys of a dotted path.
+/// A store of a tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Store {
+    Var,
+    Const,
+}
+
+impl Store {
+    /// The names of a store in the texts of trees; a path may begin with one.
+    fn names(self) -> [&'static str; 2] {
+        match self {
+            Store::Var => ["$VAR", "$LOCAL"],
+            Store::Const => ["$CONST", "$GLOBAL"],
+        }
+    }
+}
+
+/// Returns the keys of a dotted path in a store: `a.b`, or `$VAR.a.b`. A path that only names the store has no keys.
 ///
 /// # Errors
-/// [`TreeError::BadPath`] when a key is empty or refused, or there are too many.
-pub(super) fn keys(path: &str) -> Result<Vec<&str>, TreeError> {
+/// [`TreeError::BadPath`] when a key is empty or refused, there are too many, or the path names the other store.
+pub(super) fn keys(path: &str, store: Store) -> Result<Vec<&str>, TreeError> {
     let bad = |why: String| TreeError::BadPath {
+        store: store.names()[0],
         path: path.chars().take(200).collect(),
         why,
     };
-    let keys: Vec<&str> = path.split('.').collect();
+    let mut keys: Vec<&str> = path.split('.').collect();
+    for other in [Store::Var, Store::Const] {
+        match keys.first().filter(|first| other.names().contains(first)) {
+            Some(_) if other == store => drop(keys.remove(0)),
+            Some(first) => return Err(bad(format!("`{first}` is another store"))),
+            None => {}
+        }
+    }
     if keys.len() > KEYS_MAX {
         return Err(bad(format!("it has more than {KEYS_MAX} keys")));
     }
@@ -62,9 +87,13 @@ pub(super) fn read(store: &Json, keys: &[&str]) -> Json {
 pub(super) fn check_write(store: &Json, keys: &[&str], value: &Json) -> Result<(), TreeError> {
     let path = keys.join(".");
     let bad = |why: String| TreeError::BadPath {
+        store: Store::Var.names()[0],
         path: path.clone(),
         why,
     };
+    if keys.is_empty() {
+        return Err(bad("it names no place in the store".to_owned()));
+    }
     if let Some(key) = refused_key(value) {
         return Err(bad(format!(
             "the value has the key `{key}`, which is refused"

@@ -6,6 +6,7 @@ use serde_json::{Map, Value as Json};
 
 use super::driver::{Answer, Start, Trees};
 use super::error::TreeError;
+use crate::json_text::{self, JsonTextError};
 
 /// A tool for agents that drive trees.
 #[derive(Debug)]
@@ -352,7 +353,7 @@ pub async fn call(
         _ => {
             let answer = Answer::VarWrite {
                 path: owned("path").unwrap_or_default(),
-                value: parsed(given("value").unwrap_or(&Json::Null)),
+                value: parsed(given("value").unwrap_or(&Json::Null))?,
             };
             trees.answer(handle, &answer, None).await
         }
@@ -360,11 +361,21 @@ pub async fn call(
 }
 
 /// Returns the value of `var_write`: a text that is JSON is parsed.
-pub fn parsed(value: &Json) -> Json {
-    let read = value
-        .as_str()
-        .and_then(|text| serde_json::from_str(text).ok());
-    read.unwrap_or_else(|| value.clone())
+///
+/// # Errors
+/// [`TreeError::Argument`] for an integer of more than 64 bits, and for JSON with a member that is there twice.
+pub fn parsed(value: &Json) -> Result<Json, TreeError> {
+    let refused = |why: String| TreeError::Argument { name: "value", why };
+    match value.as_str().map(json_text::read) {
+        Some(Ok(json)) => Ok(json),
+        Some(Err(JsonTextError::Syntax(_))) => Ok(value.clone()),
+        Some(Err(error)) => Err(refused(format!("cannot be stored: {error}"))),
+        None if json_text::is_rounded(value) => Err(refused(
+            "has a number of more than 64 bits, which was rounded on its way: send the value as a text"
+                .to_owned(),
+        )),
+        None => Ok(value.clone()),
+    }
 }
 
 /// Returns the path of a tree file from its URI.

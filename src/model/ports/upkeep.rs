@@ -10,6 +10,12 @@ use crate::ids::RunId;
 /// Measures and removes stored data. Each change is a small transaction: what was removed before a crash stays removed,
 /// and the rest is removed by the next call.
 pub trait Upkeep: Send + Sync {
+    /// Returns the id of this process in the project.
+    fn process(&self) -> &str;
+
+    /// Tells whether a process that opened the project still lives.
+    fn is_alive(&self, process: &str) -> bool;
+
     /// Returns the disk space that the stores use.
     fn usage(&self) -> PortFuture<'_, Usage>;
 

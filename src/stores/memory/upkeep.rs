@@ -16,6 +16,14 @@ use super::state::{Signal, State};
 use super::{News, Session, feed, resources, unsupported};
 
 impl Upkeep for Session {
+    fn process(&self) -> &str {
+        &self.id
+    }
+
+    fn is_alive(&self, process: &str) -> bool {
+        Session::is_alive(self, process)
+    }
+
     fn usage(&self) -> PortFuture<'_, Usage> {
         self.read(|tx| {
             let entries = tx.state.journal.values().map(item_bytes);

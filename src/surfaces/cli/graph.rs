@@ -11,10 +11,12 @@ use flowstone_flow::flow::LoadedFlow;
 use flowstone_flow::step::real_path;
 use flowstone_fronts::graph::compile::Target;
 use flowstone_fronts::graph::format::is_spec;
+use flowstone_fronts::graph::remarks::assumed_models;
 use flowstone_fronts::graph::shape::Issue;
 use flowstone_fronts::graph::spec::{Audience, GraphSpec, schema};
 use flowstone_fronts::graph::validate::{self, validate};
 use flowstone_fronts::graph::{codes, project};
+use flowstone_fronts::json_text::{self, JsonTextError};
 use flowstone_fronts::tree::is_tree_file;
 use serde_json::{Value as Json, json};
 
@@ -107,7 +109,11 @@ fn import(args: &GraphImport, app: &dyn App) -> Result<Exit, Report> {
     let text = match (is_tree, read(&args.file)) {
         (true, _) => super::tree::flow_text(&absolute, &project, app)?,
         (false, Ok(json)) if is_spec(&json) => flow_text(&args.file, &project, app)?,
-        (false, Err(report)) if report.code != codes::INVALID_SPEC => return Err(report),
+        (false, Err(report))
+            if report.code != codes::INVALID_SPEC || spec_in(&args.file).is_some() =>
+        {
+            return Err(report);
+        }
         (false, _) => {
             let message = format!("{shown} is neither a graph spec nor a behaviour tree");
             return Err(Report::error(codes::NOT_IMPORTABLE, message).hint(
@@ -185,6 +191,10 @@ pub async fn of_file(
     let session = Rc::new(engine.session());
     let name = stem(file);
     let made = with_target(engine, &spec, &name, Some(&text), |target| {
+        let assumed = assumed_models(&spec, target.models);
+        for issue in assumed.iter().filter(|_| !quietly) {
+            output::report(&warning(file, issue));
+        }
         project::make(engine, &session, &spec, target)
     });
     let made = made.await?.map_err(|issues| lacking(file, &issues))?;
@@ -213,11 +223,14 @@ pub async fn of_file(
 
 /// Returns the problems of a graph spec in a file; `None` for any other file.
 pub fn reports(file: &Path) -> Option<Vec<Report>> {
-    let (_, report) = validate(&spec_in(file)?);
-    Some(drawn(file, &report))
+    spec_in(file)?;
+    Some(match read(file) {
+        Ok(spec) => drawn(file, &validate(&spec).1),
+        Err(report) => vec![report],
+    })
 }
 
-/// Returns the JSON of a file that is a graph spec, valid or not.
+/// Returns the JSON of a file that is a graph spec, valid or not. [`read`] also refuses members that are there twice.
 fn spec_in(file: &Path) -> Option<Json> {
     file.extension().filter(|ending| *ending == "json")?;
     let text = std::fs::read_to_string(file).ok()?;
@@ -228,8 +241,14 @@ fn spec_in(file: &Path) -> Option<Json> {
 fn read(file: &Path) -> Result<Json, Report> {
     let shown = file.display().to_string();
     let text = std::fs::read_to_string(file).map_err(|error| unreadable(&shown, &error))?;
-    serde_json::from_str(&text).map_err(|error| {
-        Report::error(codes::INVALID_SPEC, format!("{shown} is not JSON: {error}"))
+    json_text::read(&text).map_err(|error| {
+        let message = match error {
+            JsonTextError::Syntax(why) => format!("{shown} is not JSON: {why}"),
+            JsonTextError::Twice { .. } | JsonTextError::Digits { .. } => {
+                format!("{shown}: {error}")
+            }
+        };
+        Report::error(codes::INVALID_SPEC, message)
     })
 }
 
@@ -254,12 +273,15 @@ fn drawn(file: &Path, report: &validate::Report) -> Vec<Report> {
         Report::error(codes::INVALID_SPEC, message)
     };
     let issues = report.issues.iter().map(of);
-    let warnings = report.warnings.iter().map(|issue| {
-        let mut report = of(issue);
-        report.severity = Severity::Warning;
-        report
-    });
+    let warnings = report.warnings.iter().map(|issue| warning(file, issue));
     issues.chain(warnings).collect()
+}
+
+fn warning(file: &Path, issue: &Issue) -> Report {
+    let message = format!("{}: {}: {}", file.display(), issue.place(), issue.message);
+    let mut report = Report::error(codes::INVALID_SPEC, message);
+    report.severity = Severity::Warning;
+    report
 }
 
 fn lacking(file: &Path, issues: &[Issue]) -> Report {

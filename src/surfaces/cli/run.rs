@@ -58,10 +58,11 @@ async fn execute(args: &Run, app: &dyn App) -> Result<Exit, Report> {
             return Ok(Exit::Usage);
         }
     };
-    let loaded = match graph::of_file(&engine, &args.file, args.show.json).await? {
-        Some(loaded) => loaded,
-        None => load(&engine, args)?,
-    };
+    let loaded =
+        match graph::of_file(&engine, &args.file, args.show.json || args.show.quiet).await? {
+            Some(loaded) => loaded,
+            None => load(&engine, args)?,
+        };
     let input = with_uploads(&engine, input, &args.uploads).await?;
     let whose = (&*loaded.flow, args.invocation.as_deref());
     let undeclared = undeclared_inputs(&loaded.flow, args.invocation.as_deref(), &input);

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use flowstone_engine::Engine;
 use flowstone_fronts::tree::{
-    Answer, Checked, Composite, Handle, Node, Start, TreeError, Trees, check, compile, tools,
-    tree_files,
+    Answer, Checked, Composite, Handle, Node, Start, TreeError, Trees, check_everywhere,
+    check_inside, compile, tools, tree_files,
 };
 use serde_json::{Value as Json, json};
 
@@ -28,12 +28,12 @@ const LOCAL: &str = "local";
 /// Performs the command.
 pub fn run(args: &Tree, app: &dyn App) -> Exit {
     let (done, as_json) = match &args.command {
-        TreeCommand::Check(args) => (check_files(args), args.json),
+        TreeCommand::Check(args) => (check_files(args, app), args.json),
         TreeCommand::Const(args) => (constants(args, app), args.json),
         TreeCommand::Eject(args) => (eject(args, app), false),
         TreeCommand::Eval(args) => (eval(args, app), args.answer.json),
         TreeCommand::Export(args) => (export(args, app), args.json),
-        TreeCommand::List(args) => (list(args), args.json),
+        TreeCommand::List(args) => (list(args, app), args.json),
         TreeCommand::Next(args) => (next(args, app), args.json),
         TreeCommand::Picture(args) => (picture(args, app), false),
         TreeCommand::Reset(args) => (reset(args, app), args.json),
@@ -51,11 +51,11 @@ pub fn run(args: &Tree, app: &dyn App) -> Exit {
     })
 }
 
-fn list(args: &TreeList) -> Result<Exit, Report> {
+fn list(args: &TreeList, app: &dyn App) -> Result<Exit, Report> {
     let project = Project::find(&args.home);
     let mut found = Vec::new();
     for file in tree_files(&project.root) {
-        let (line, shown) = match check(&project.root, Path::new(&file)) {
+        let (line, shown) = match checked(app, &project, Path::new(&file))? {
             Ok(Checked { tree, .. }) => {
                 let (slug, nodes) = (tree.slug(), count(&tree.root));
                 let about = tree.description.as_deref().and_then(|it| it.lines().next());
@@ -88,8 +88,8 @@ fn picture(args: &TreePicture, app: &dyn App) -> Result<Exit, Report> {
     let is_file = [".yaml", ".yml"].iter().any(|end| args.what.ends_with(end)) || args.file;
     let document = if is_file {
         let project = Project::find(&args.home);
-        let checked = check(&project.root, &absolute(Path::new(&args.what)));
-        let tree = checked.map_err(|error| of_tree_error(&error))?.tree;
+        let read = checked(app, &project, &absolute(Path::new(&args.what)))?;
+        let tree = read.map_err(|error| of_tree_error(&error))?.tree;
         json!({"tree": tree.document()})
     } else {
         let place = (&args.home, Open::Existing);
@@ -101,13 +101,13 @@ fn picture(args: &TreePicture, app: &dyn App) -> Result<Exit, Report> {
     Ok(Exit::Completed)
 }
 
-fn check_files(args: &TreeCheck) -> Result<Exit, Report> {
+fn check_files(args: &TreeCheck, app: &dyn App) -> Result<Exit, Report> {
     let project = Project::find(&args.home);
     let mut exit = Exit::Completed;
     let mut found = Vec::new();
     for file in &args.files {
         let name = file.display().to_string();
-        match check(&project.root, &absolute(file)) {
+        match checked(app, &project, &absolute(file))? {
             Ok(Checked { tree, warnings }) => {
                 let nodes = count(&tree.root);
                 if !args.json {
@@ -142,6 +142,19 @@ fn check_files(args: &TreeCheck) -> Result<Exit, Report> {
     Ok(exit)
 }
 
+/// Reads the tree in a file. The project is opened only for parts outside its folder: its permissions decide about them.
+fn checked(
+    app: &dyn App,
+    project: &Project,
+    file: &Path,
+) -> Result<Result<Checked, TreeError>, Report> {
+    if let Some(checked) = check_inside(&project.root, file) {
+        return Ok(checked);
+    }
+    let engine = app.open(project, Open::OrMake)?;
+    Ok(Runtime::start()?.block_on(check_everywhere(&engine, file)))
+}
+
 /// Counts the nodes of a tree.
 fn count(node: &Node) -> usize {
     match node {
@@ -162,8 +175,8 @@ fn eject(args: &TreeEject, app: &dyn App) -> Result<Exit, Report> {
 /// # Errors
 /// Everything that is wrong with the tree.
 pub(super) fn flow_text(file: &Path, project: &Project, app: &dyn App) -> Result<String, Report> {
-    let checked = check(&project.root, file);
-    let tree = checked.map_err(|error| of_tree_error(&error))?.tree;
+    let read = checked(app, project, file)?;
+    let tree = read.map_err(|error| of_tree_error(&error))?.tree;
     Ok(compile::flow_text(&tree, &app.settings(project)?))
 }
 
@@ -217,7 +230,7 @@ fn next(args: &TreeOn, app: &dyn App) -> Result<Exit, Report> {
                 "eval" => "true|false",
                 _ => "success|failure|running",
             };
-            let name = text("name");
+            let name = one_line(&text("name"));
             output::data(&format!("{} {name}\n\n{body}", text("type")));
             let cursor = text("cursor");
             output::note(&format!(
@@ -304,7 +317,7 @@ fn var(args: &TreeVar, app: &dyn App) -> Result<Exit, Report> {
             (Some(path), Some(value)) => {
                 let answer = Answer::VarWrite {
                     path: path.clone(),
-                    value: tools::parsed(&json!(value)),
+                    value: tools::parsed(&json!(value))?,
                 };
                 trees.answer(&handle, &answer, None).await
             }
@@ -346,12 +359,12 @@ fn trace(args: &TreeTrace, app: &dyn App) -> Result<Exit, Report> {
         let text = |key: &str| entry[key].as_str().unwrap_or_default();
         let note = match text("note") {
             "" => String::new(),
-            note => format!(" ({note})"),
+            note => format!(" ({})", one_line(note)),
         };
         output::data(&format!(
             "{} {} {}{note}",
             text("ts"),
-            text("name"),
+            one_line(text("name")),
             text("outcome")
         ));
     }
@@ -434,6 +447,12 @@ fn say(reply: Json, key: &str, as_json: bool) -> Result<Exit, Report> {
 fn ok(mut answer: Json) -> Json {
     answer["ok"] = json!(true);
     answer
+}
+
+/// Returns a text for a line of its own.
+fn one_line(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    words.join(" ")
 }
 
 fn value_text(value: &Json) -> String {

@@ -77,8 +77,9 @@ pub(super) async fn count(server: Shared) {
         return;
     };
     webhooks::sweep(&server).await;
+    let reader = feeds.follow_project(after, FeedDetail::Events);
+    let mut reader = reader.noticing(webhooks::MARK);
     let mut news = feeds.watch_project();
-    let mut reader = feeds.follow_project(after, FeedDetail::Events);
     let mut stopping = server.stopping.subscribe();
     loop {
         news.mark_seen();
@@ -86,7 +87,9 @@ pub(super) async fn count(server: Shared) {
             Ok(page) => {
                 for event in &page.events {
                     server.metrics.event(event);
-                    webhooks::note(&server, event).await;
+                }
+                for run in page.noticed {
+                    webhooks::call(&server, run).await;
                 }
                 if !page.events.is_empty() {
                     continue;

@@ -2,25 +2,37 @@
 
 use std::sync::OnceLock;
 
-use flowstone_engine::ports::{Random as _, RunRow, SystemRandom};
+use flowstone_engine::Engine;
+use flowstone_engine::ports::RunRow;
 use flowstone_engine::token::Scope;
-use flowstone_fronts::tree::{Reach, TreeError, Trees, Written, has_trees, tools};
+use flowstone_fronts::tree::{
+    Reach, TOOLS_OF_COMMANDS, TreeError, Trees, Written, cancel_abandoned, has_trees, tools,
+};
 use serde_json::{Map, Value as Json, json};
 
 use super::peer::Request;
 use super::protocol::RpcError;
 use super::sets::ToolSet;
 use super::{content, peer};
-use crate::http::{Caller, EngineContext, Problem, runs};
+use crate::hints;
+use crate::http::{Caller, EngineContext, Problem, Shared, runs};
 
 /// Distinguishes this process: `memory://` handles end with it.
 static PROCESS: OnceLock<String> = OnceLock::new();
 
+/// Cancels the runs of `memory://` handles of ended processes.
+pub(crate) async fn sweep(server: Shared) {
+    let swept = server.ask(async |cx: &EngineContext| cancel_abandoned(&cx.engine).await);
+    if let Err(problem) = swept.await {
+        tracing::warn!(error = %problem.detail, "the runs of earlier memory:// handles are not cancelled");
+    }
+}
+
 /// The documents that this process wrote last.
 static WRITTEN: Written = Written::new();
 
-fn process() -> &'static str {
-    PROCESS.get_or_init(|| format!("{:016x}", SystemRandom.next()))
+fn process(engine: &Engine) -> &'static str {
+    PROCESS.get_or_init(|| engine.stores().upkeep.process().to_owned())
 }
 
 /// Returns the tools, in the form of the protocol; none if the client has not chosen them and the project has no tree
@@ -91,7 +103,7 @@ pub(super) async fn call(
             runs: Some(&reaches),
             files: caller.may_name_files(),
         };
-        let trees = Trees::new(&cx.engine, process(), Some(by)).within(reach);
+        let trees = Trees::new(&cx.engine, process(&cx.engine), Some(by)).within(reach);
         let trees = trees.beside_worker().remembering(&WRITTEN);
         let trees = match tool.reads {
             true => trees.reading(),
@@ -118,7 +130,8 @@ pub(super) async fn call(
 fn described(error: &TreeError) -> (String, Json) {
     let mut meta = json!({"code": error.code()});
     if let Some(hint) = error.hint() {
-        meta["hint"] = json!(hint);
+        let tools = TOOLS_OF_COMMANDS.iter().copied();
+        meta["hint"] = json!(hints::for_names(&hint, tools));
     }
     (error.to_string(), meta)
 }

@@ -315,7 +315,7 @@ fn a_cancelled_run_ends_with_an_event_without_data() {
 #[test]
 fn a_bare_input_is_shown_as_it_was_sent() {
     let row = RunRow {
-        input: r#"{:graph/value [1 2] :graph/webhook "http://x"}"#.to_owned(),
+        input: r#"{:graph/value [1 2]}"#.to_owned(),
         ..row(RunStatus::Running)
     };
     let data = check(&[life(EventKind::RunCreated, 0)], &row, 20, &["run_start"]);

@@ -377,3 +377,29 @@ fn the_schema_accepts_what_is_valid_and_refuses_what_is_malformed() {
         .collect();
     assert_eq!(kinds, ["llm", "tool", "end"]);
 }
+
+#[test]
+fn a_read_before_its_write_is_a_warning() {
+    let mut early = spec();
+    set(
+        &mut early,
+        "/nodes/find/args_template",
+        json!({"table": "{{ state.answer }}", "where": {"a": ["{{state.rows.0}}"]}}),
+    );
+    assert_eq!(
+        warnings_of(&early),
+        [
+            "nodes.find.args_template.table: reads `state.answer` before the node `reply` writes it, so the input must have `answer`",
+            "nodes.find.args_template.where.a[0]: reads `state.rows` before the node `find` writes it, so the input must have `rows`",
+        ]
+    );
+    // A key that was written before may be read by the node that writes it again.
+    let mut again = spec();
+    set(&mut again, "/nodes/reply/output_key", json!("rows"));
+    set(
+        &mut again,
+        "/nodes/done/output_template",
+        json!("{{ state.rows }}"),
+    );
+    assert_eq!(warnings_of(&again), [""; 0]);
+}

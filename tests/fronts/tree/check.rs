@@ -316,3 +316,107 @@ fn a_file_that_is_no_tree_file_is_named() {
         "Could not load tree at a.txt: the name of a tree file ends in .yaml, .yml or .json"
     );
 }
+
+#[test]
+fn the_problems_below_a_node_of_an_unknown_type_are_listed() {
+    let text = "{type: loop, name: Root, retries: 0, children: [{type: action, name: A, steps: []}, {name: B}], steps: []}";
+    let found = of(text);
+    for expected in [
+        "retries: must be",
+        "type: `loop` is not a type of node",
+        "children.0.steps: must be a list",
+        "children.1.type: is missing",
+    ] {
+        assert!(
+            found.iter().any(|it| it.starts_with(expected)),
+            "{expected}: {found:?}"
+        );
+    }
+    let wrapper = of("{tree: {$ref: none.yaml}, state: {vars: {}}}");
+    for expected in [
+        "name: is missing",
+        "version: must be",
+        "state.vars: is not a store",
+        "tree.$ref: ",
+    ] {
+        assert!(
+            wrapper.iter().any(|it| it.starts_with(expected)),
+            "{expected}: {wrapper:?}"
+        );
+    }
+    let reference = of("{$ref: other.yaml, state: {vars: {}}}");
+    assert_eq!(reference.len(), 2, "{reference:?}");
+}
+
+#[test]
+fn the_stores_of_a_root_node_have_both_pairs_of_names() {
+    let action = "type: action\nname: A\nsteps: [{evaluate: x}]\n";
+    let project = Project::with(&[
+        (
+            "old.yaml",
+            &format!("{action}state: {{local: {{a: 1}}, global: {{b: 2}}}}"),
+        ),
+        (
+            "mixed.yaml",
+            &format!("{action}state: {{local: {{a: 1}}, const: {{b: 2}}}}"),
+        ),
+    ]);
+    let tree = check(project.folder.path(), "old.yaml".as_ref())
+        .expect("a tree")
+        .tree;
+    assert_eq!(
+        (tree.dialect, &tree.var["a"], &tree.constants["b"]),
+        (Dialect::Bare, &1.into(), &2.into())
+    );
+    let mixed = check(project.folder.path(), "mixed.yaml".as_ref());
+    assert!(mixed.is_err_and(|error| error.to_string().contains("not both")));
+}
+
+#[test]
+fn stores_of_parts_are_warned_about() {
+    let part = "name: part\nversion: 1.0.0\nstate: {const: {x: 1}}\ntree: {type: action, name: A, steps: [{evaluate: x}]}\n";
+    let node = "type: action\nname: B\nstate: {var: {x: 1}}\nsteps: [{evaluate: x}]\n";
+    let project = Project::with(&[
+        (
+            "tree.yaml",
+            "{type: sequence, name: R, state: {var: {a: 1}}, children: [{$ref: part.yaml}, {$ref: node.yaml}]}",
+        ),
+        ("part.yaml", part),
+        ("node.yaml", node),
+    ]);
+    let checked = check(project.folder.path(), "tree.yaml".as_ref()).expect("a tree");
+    assert_eq!(checked.tree.var["a"], 1);
+    let places: Vec<&str> = checked
+        .warnings
+        .iter()
+        .filter_map(|it| it.split(": ").next())
+        .collect();
+    assert_eq!(
+        places,
+        ["part.yaml#state", "node.yaml#state"],
+        "{:?}",
+        checked.warnings
+    );
+}
+
+#[test]
+fn members_twice_and_long_integers_are_refused_in_both_formats() {
+    let json = r#"{"type": "action", "name": "A", "name": "B", "steps": [{"instruct": "x"}]}"#;
+    let json = problems(&[("tree.json", json)]).join("");
+    assert!(
+        json.contains(
+            "the member `name` is there twice: at line 1, column 20 and at line 1, column 33"
+        ),
+        "{json}"
+    );
+    let action = "type: action\nname: A\nsteps: [{instruct: x}]\n";
+    let yaml = of(&format!("{action}name: B\n")).join("");
+    assert!(yaml.contains("line 4"), "{yaml}");
+    for (name, text) in [
+        ("tree.yaml", format!("{action}state: {{var: {{l: [{{n: 123456789012345678901}}]}}}}")),
+        ("tree.json", r#"{"type": "action", "name": "A", "steps": [{"instruct": "x"}], "state": {"var": {"n": 123456789012345678901}}}"#.to_owned()),
+    ] {
+        let found = problems(&[(name, &text)]).join("");
+        assert!(found.contains("123456789012345678901"), "{found}");
+    }
+}

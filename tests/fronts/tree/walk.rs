@@ -514,3 +514,117 @@ fn the_run_keeps_its_tree() {
         assert_eq!(next(&project).await["name"], "Run_Tests");
     });
 }
+
+#[test]
+fn a_path_may_begin_with_the_name_of_its_store() {
+    run(async {
+        let project = started(false).await;
+        let on = async |tool: &str, arguments: Json| project.on(URI, tool, arguments).await;
+        let written = on("var_write", json!({"path": "$VAR.a.b", "value": 7})).await;
+        assert_eq!(written["path"], "$VAR.a.b");
+        assert_eq!(on("var_read", json!({"path": "a.b"})).await["value"], 7);
+        assert_eq!(
+            on("var_read", json!({"path": "$LOCAL.a"})).await["value"],
+            json!({"b": 7})
+        );
+        let whole = on("var_read", json!({"path": "$VAR"})).await;
+        assert_eq!(whole["value"], on("var_read", json!({})).await);
+        assert_eq!(
+            on("const_read", json!({"path": "$CONST.threshold"})).await["value"],
+            80
+        );
+        for (tool, path, expected) in [
+            ("var_read", "$CONST.threshold", "`$CONST` is another store"),
+            (
+                "const_read",
+                "$VAR.a",
+                "is not a path in $CONST: `$VAR` is another store",
+            ),
+            (
+                "var_write",
+                "$GLOBAL.threshold",
+                "`$GLOBAL` is another store",
+            ),
+            ("var_write", "$VAR", "names no place"),
+        ] {
+            let mut arguments = json!({"path": path});
+            if tool == "var_write" {
+                arguments["value"] = json!(1);
+            }
+            let refused = on(tool, arguments).await;
+            assert_eq!(refused["code"], "E1208", "{tool} {path}: {refused}");
+            assert!(
+                refused["error"]
+                    .as_str()
+                    .is_some_and(|it| it.contains(expected)),
+                "{refused}"
+            );
+        }
+    });
+}
+
+#[test]
+fn an_integer_that_would_be_rounded_is_not_stored() {
+    run(async {
+        let project = started(false).await;
+        for value in [
+            json!("123456789012345678901"),
+            json!([{"n": 1.5e20}]),
+            json!("{\"a\": 1, \"a\": 2}"),
+        ] {
+            let refused = project
+                .on(URI, "var_write", json!({"path": "n", "value": value}))
+                .await;
+            assert_eq!(refused["code"], "E1216", "{refused}");
+        }
+        let kept = [
+            json!("18446744073709551615"),
+            json!("1.5e20"),
+            json!("\"123456789012345678901\""),
+        ];
+        let expected = [
+            json!(u64::MAX),
+            json!(1.5e20),
+            json!("123456789012345678901"),
+        ];
+        for (value, expected) in kept.into_iter().zip(expected) {
+            project
+                .on(URI, "var_write", json!({"path": "n", "value": value}))
+                .await;
+            assert_eq!(
+                project.on(URI, "var_read", json!({"path": "n"})).await["value"],
+                expected
+            );
+        }
+    });
+}
+
+#[test]
+fn a_run_of_another_flow_is_not_executed_as_a_tree() {
+    run(async {
+        let project = Project::with(&[]);
+        let session = project.engine.session();
+        let text = "{:slug :other :flow '(flow/step :kv :touched {:operation :set :key \"touched\" :value 1})}";
+        let loaded = project
+            .engine
+            .check_text(&session, text)
+            .loaded
+            .expect("a flow");
+        let options = flowstone_engine::StartOptions {
+            is_left: true,
+            ..flowstone_engine::StartOptions::with_input(flowstone_lang::value::Value::Nil)
+        };
+        let run = project
+            .engine
+            .submit(&loaded, options)
+            .await
+            .expect("a run")
+            .run;
+        let refused = project
+            .on(&format!("run://{run}"), "next_step", json!({}))
+            .await;
+        assert_eq!(refused["code"], "E1214", "{refused}");
+        let row = project.engine.run(&run).await.expect("a run");
+        assert!(!row.begun, "naming a run does not execute it");
+    });
+}

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value as Json;
 
-use super::is_composite;
+use super::{is_composite, one_line};
 
 /// Draws a document.
 pub(super) fn outline(document: &Json, run: &str) -> String {
@@ -16,7 +16,7 @@ pub(super) fn outline(document: &Json, run: &str) -> String {
             true => String::new(),
             false => format!(": {}", node.state.join(", ")),
         };
-        let _ = writeln!(out, "{indent}{} {}{state}", node.kind, node.name);
+        let _ = writeln!(out, "{indent}{} {}{state}", node.kind, one_line(node.name));
     });
     out.trim_end().to_owned()
 }

@@ -3,10 +3,14 @@
 use flowstone_engine::codec;
 use flowstone_engine::ports::WaitRow;
 use flowstone_engine::waits::{accepts, actions, roles};
+use flowstone_fronts::tree::is_of_driver;
 use flowstone_lang::value::Value;
 
 /// Returns the command that answers a wait.
 pub fn how_to_answer(wait: &WaitRow) -> String {
+    if is_of_driver(wait) {
+        return format!("{}: flowstone tree next {}", wait.key, wait.run);
+    }
     let details = codec::decode(&wait.details).unwrap_or(Value::Nil);
     let offered = actions(&details);
     let role = roles(&details)

@@ -8,7 +8,7 @@ use axum::routing::{get, post};
 use flowstone_engine::feed_event::instant;
 use flowstone_engine::ports::RunRow;
 use flowstone_engine::token::Scope;
-use flowstone_fronts::graph::access::may_use;
+use flowstone_fronts::graph::access::open;
 use flowstone_fronts::graph::error::{GraphError, Status};
 use flowstone_fronts::graph::{codes, runs};
 use serde_json::{Value as Json, json};
@@ -44,8 +44,8 @@ async fn start(
     let body = read_object(&headers, body).await?;
     let (started, token) = server
         .ask(async move |cx: &EngineContext| {
-            let agent = visitor.agent(cx, &name).await?;
-            may_use(&agent, &visitor.who)?;
+            let caller = (&visitor.who, visitor.reaches(&name));
+            let agent = open(&cx.engine, &name, caller).await?;
             let started = begin(cx, &agent, &visitor.who, &body).await?;
             let token = token_json(cx, &visitor, started.run.as_str())?;
             Ok::<_, GraphError>((started, token))

@@ -92,6 +92,7 @@ impl Visitor {
             id: caller.token.attributed_to().to_owned(),
             address,
             owner_name: caller.started_by(),
+            may_edit: kind == Kind::Owner && caller.token.has(Scope::Edit),
         };
         Visitor { caller, who }
     }

@@ -1,0 +1,166 @@
+//! Reads JSON that people write. What other readers change silently is refused: a member that is there twice, and an integer
+//! whose digits would be rounded.
+
+use std::collections::HashMap;
+
+use serde_json::Value as Json;
+
+/// The reason why a text is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum JsonTextError {
+    #[error("it is not JSON: {0}")]
+    Syntax(String),
+    #[error("the member `{name}` is there twice: at {first} and at {second}")]
+    Twice {
+        name: String,
+        first: Spot,
+        second: Spot,
+    },
+    #[error(
+        "the integer {digits} at {at} has more than 64 bits, so it would be rounded: write it as a text"
+    )]
+    Digits { digits: String, at: Spot },
+}
+
+/// A place in a text, counted from 1; columns are characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Spot {
+    pub line: usize,
+    pub column: usize,
+}
+
+impl std::fmt::Display for Spot {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "line {}, column {}", self.line, self.column)
+    }
+}
+
+/// Reads a JSON text.
+///
+/// # Errors
+/// When the text is not JSON, an object has a member twice, or an integer has more than 64 bits.
+pub fn read(text: &str) -> Result<Json, JsonTextError> {
+    let json =
+        serde_json::from_str(text).map_err(|error| JsonTextError::Syntax(error.to_string()))?;
+    Scan { text, at: 0 }.check()?;
+    Ok(json)
+}
+
+/// Tells whether a number lost digits when it was read: an integer that only a float could hold.
+pub fn is_rounded(value: &Json) -> bool {
+    match value {
+        Json::Number(number) => number
+            .as_f64()
+            .is_some_and(|it| !number.is_i64() && !number.is_u64() && is_beyond(it)),
+        Json::Array(items) => items.iter().any(is_rounded),
+        Json::Object(members) => members.values().any(is_rounded),
+        Json::Null | Json::Bool(_) | Json::String(_) => false,
+    }
+}
+
+/// Whole numbers of 64 bits end here.
+fn is_beyond(number: f64) -> bool {
+    number.fract() == 0.0 && number.abs() >= 9.2e18
+}
+
+/// Walks over a text that is JSON.
+struct Scan<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl Scan<'_> {
+    fn check(mut self) -> Result<(), JsonTextError> {
+        // The names of each open object with their places; `None` for an array.
+        let mut open: Vec<Option<HashMap<String, usize>>> = Vec::new();
+        while let Some(byte) = self.text.as_bytes().get(self.at) {
+            match byte {
+                b'{' => open.push(Some(HashMap::new())),
+                b'[' => open.push(None),
+                b'}' | b']' => drop(open.pop()),
+                b'"' => {
+                    let place = self.at;
+                    let name = self.string();
+                    if self.is_name()
+                        && let Some(Some(names)) = open.last_mut()
+                    {
+                        self.note(names, name, place)?;
+                    }
+                    continue;
+                }
+                b'-' | b'0'..=b'9' => {
+                    self.number()?;
+                    continue;
+                }
+                _ => {}
+            }
+            self.at += 1;
+        }
+        Ok(())
+    }
+
+    /// Returns the string that begins here, and moves behind it.
+    fn string(&mut self) -> String {
+        let begin = self.at;
+        let mut is_escaped = false;
+        let inner = self.text.as_bytes().iter().skip(begin + 1);
+        let length = inner.take_while(|byte| {
+            let is_end = **byte == b'"' && !is_escaped;
+            is_escaped = **byte == b'\\' && !is_escaped;
+            !is_end
+        });
+        self.at = begin + length.count() + 2;
+        let text = self.text.get(begin..self.at).unwrap_or_default();
+        serde_json::from_str(text).unwrap_or_default()
+    }
+
+    /// Tells whether the string that ended here is the name of a member.
+    fn is_name(&self) -> bool {
+        let rest = self.text.get(self.at..).unwrap_or_default();
+        rest.trim_start().starts_with(':')
+    }
+
+    fn note(
+        &self,
+        names: &mut HashMap<String, usize>,
+        name: String,
+        place: usize,
+    ) -> Result<(), JsonTextError> {
+        match names.get(&name) {
+            None => {
+                names.insert(name, place);
+                Ok(())
+            }
+            Some(first) => Err(JsonTextError::Twice {
+                name: name.chars().take(100).collect(),
+                first: self.spot(*first),
+                second: self.spot(place),
+            }),
+        }
+    }
+
+    fn number(&mut self) -> Result<(), JsonTextError> {
+        let begin = self.at;
+        let is_part = |byte: &&u8| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E');
+        let bytes = self.text.as_bytes().iter().skip(begin);
+        self.at += bytes.take_while(is_part).count();
+        let digits = self.text.get(begin..self.at).unwrap_or_default();
+        let is_float = digits.contains(['.', 'e', 'E']);
+        if is_float || digits.parse::<i64>().is_ok() || digits.parse::<u64>().is_ok() {
+            return Ok(());
+        }
+        Err(JsonTextError::Digits {
+            digits: digits.chars().take(100).collect(),
+            at: self.spot(begin),
+        })
+    }
+
+    fn spot(&self, at: usize) -> Spot {
+        let before = self.text.get(..at).unwrap_or_default();
+        let line = before.rsplit('\n').next().unwrap_or_default();
+        Spot {
+            line: before.matches('\n').count() + 1,
+            column: line.chars().count() + 1,
+        }
+    }
+}
