@@ -262,8 +262,4 @@ fn documents_are_messages() {
     assert_eq!(agents.send("DELETE", &path, &Value::Null).status, 204);
     let gone = agents.post(&format!("/agents/{agent}/generate"), &body);
     assert_eq!(error(&gone), "404 RESOURCE_NOT_FOUND");
-    let output =
-        json!({"messages": [{"role": "user", "content": {"type": "tool_output", "tool_id": "t"}}]});
-    let refused = agents.post(&format!("/agents/{agent}/generate"), &output);
-    assert_eq!(error(&refused), "501 NOT_IMPLEMENTED");
 }

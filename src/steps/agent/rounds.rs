@@ -12,6 +12,7 @@ use super::control::{Control, Selection};
 use super::conversation::Conversation;
 use super::extras::LoopExtras;
 use super::inputs;
+use super::knowledge::Knowledge;
 use super::limits::Budget;
 use super::notes::{facts, shortened};
 use super::outside::ClientTool;
@@ -67,13 +68,21 @@ async fn start(cx: &StepContext, kind: Kind, given: Value) -> Result<Box<Start>,
     }
     let outside = config.given.get("client-tools").filter(|it| !it.is_nil());
     tools.add_outside(ClientTool::read_all(outside)?)?;
+    let knowledge = config.given.get("knowledge").filter(|it| !it.is_nil());
+    let knowledge = knowledge.map(Knowledge::read).transpose()?;
+    if let Some(knowledge) = &knowledge {
+        tools.add_named(knowledge.tools()?)?;
+    }
     tools.add(extras.tools());
     controlled::check_names(&config.control, &tools, config.hooks.is_empty())?;
     let before = extras.before(cx).await?;
     let (memory, budgets) = (before.memory, [Budget::enclosing(cx), before.budget]);
     let budget = config.limits.budget.into_iter();
     let budget = budget.chain(budgets.into_iter().flatten());
-    let messages = prompt::opening(cx, &config, &tools, memory.as_deref())?;
+    let mut messages = prompt::opening(cx, &config, &tools, memory.as_deref())?;
+    if let Some(knowledge) = &knowledge {
+        knowledge.inject(cx, &mut messages).await?;
+    }
     Ok(Box::new(Start {
         budget: budget.min_by_key(|budget| budget.tokens),
         config,

@@ -6,6 +6,7 @@
 mod client;
 mod documents;
 mod generations;
+mod knowledge;
 mod nouns;
 mod openapi;
 mod records;
@@ -54,6 +55,7 @@ const META: &str = "agentsMeta";
 pub(super) fn routes() -> Router<Shared> {
     documents::routes()
         .merge(generations::routes())
+        .merge(knowledge::routes())
         .merge(nouns::routes())
         .merge(openapi::routes())
         .merge(sessions::routes())
