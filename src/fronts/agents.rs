@@ -16,6 +16,7 @@ pub mod ids;
 pub mod knowledge;
 pub mod memories;
 pub mod messages;
+pub mod pending;
 pub mod projects;
 pub mod providers;
 pub mod records;

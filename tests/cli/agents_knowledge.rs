@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::agents_api::{Agents, error, offered};
 
-/// Writes a fact to a memory. Returns the status, what became of it, and its content.
+/// Writes a fact to a memory. Returns the status, the action, and the content.
 fn write(agents: &Agents, memory: &str, body: &Value) -> (u16, String, String) {
     let reply = agents.post(&format!("/memories/{memory}/entries"), body);
     let entry = reply.json();

@@ -227,7 +227,7 @@ fn fenced(texts: &[String]) -> String {
     )
 }
 
-/// Returns what became of a fact, from the result of the step.
+/// Returns the outcome of a write, from the result of the step.
 fn action(value: &Value) -> &'static str {
     let counted = |key: &str| matches!(value.get(key), Some(Value::Int(count)) if *count > 0);
     match (counted("rows-inserted"), counted("rows-updated")) {

@@ -4,6 +4,7 @@
 //! address below these nouns, also for what the layers around the routes refuse.
 
 mod client;
+mod delayed;
 mod documents;
 mod generations;
 mod knowledge;
@@ -12,8 +13,10 @@ mod openapi;
 mod records;
 mod sessions;
 mod stream;
+mod tags;
 mod traces;
 
+pub(crate) use delayed::answer_delayed;
 pub(crate) use openapi::document;
 
 use axum::Router;
@@ -59,6 +62,7 @@ pub(super) fn routes() -> Router<Shared> {
         .merge(nouns::routes())
         .merge(openapi::routes())
         .merge(sessions::routes())
+        .merge(tags::routes())
         .merge(traces::routes())
 }
 

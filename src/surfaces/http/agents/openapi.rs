@@ -506,6 +506,32 @@ const ROWS: &[Row] = &[
     ),
 ];
 
+/// Further records with tags: path and noun.
+const TAGGED: &[(&str, &str)] = &[
+    ("/agents/generations/{generation_id}", "Generation"),
+    ("/agents/{agent_id}", "Agent"),
+    ("/ai-providers/{ai_provider_id}", "AiProvider"),
+    ("/memories/{memory_id}", "Memory"),
+    ("/projects/{project_id}", "Project"),
+    ("/secrets/{secret_id}", "Secret"),
+    ("/tools/{tool_id}", "Tool"),
+    ("/traces/{trace_id}", "Trace"),
+];
+/// What can be done with tags: method, beginning of the operation, and what it does.
+const OF_TAGS: &[(&str, &str, &str)] = &[
+    ("get", "get", "Shows the tags."),
+    ("patch", "merge", "Adds tags, or changes them."),
+    ("put", "replace", "Replaces the tags."),
+];
+
+fn tags(path: &str, noun: &str) -> Json {
+    let mut at = json!({"parameters": parameters(path)});
+    for (method, verb, doc) in OF_TAGS {
+        at[*method] = operation(method, &format!("{verb}{noun}Tags"), doc, None);
+    }
+    at
+}
+
 /// Returns the OpenAPI document of the agents API.
 pub(crate) fn document() -> Json {
     let mut paths = Map::new();
@@ -514,6 +540,9 @@ pub(crate) fn document() -> Json {
             .entry(format!("/api/v1{path}"))
             .or_insert_with(|| json!({"parameters": parameters(path)}));
         at[*method] = operation(method, id, doc, *members);
+    }
+    for (path, noun) in TAGGED {
+        paths.insert(format!("/api/v1{path}/tags"), tags(path, noun));
     }
     json!({
         "openapi": "3.1.0",
@@ -536,8 +565,9 @@ fn parameters(path: &str) -> Json {
 }
 
 fn operation(method: &str, id: &str, doc: &str, members: Option<&[Member]>) -> Json {
-    let is_new = id.starts_with("create") && id != "createAgentGeneration";
-    let may_be_new = ["addMemoryEntry", "addSessionMessage"].contains(&id);
+    let is_new =
+        id.starts_with("create") && !["createActor", "createAgentGeneration"].contains(&id);
+    let may_be_new = ["addMemoryEntry", "addSessionMessage", "createActor"].contains(&id);
     let may_be_left = ["addSessionMessage", "generateSessionResponse"].contains(&id);
     let (status, answer) = match method {
         "delete" => ("204", json!({"description": "It is deleted."})),
