@@ -364,7 +364,7 @@ const ROWS: &[Row] = &[
     (
         "post",
         "/memories/{memory_id}/entries",
-        "addMemoryEntry",
+        "createMemoryEntry",
         "Writes a fact to a memory.",
         Some(memories::CREATE_ENTRY),
     ),
@@ -565,9 +565,9 @@ fn parameters(path: &str) -> Json {
 }
 
 fn operation(method: &str, id: &str, doc: &str, members: Option<&[Member]>) -> Json {
-    let is_new =
-        id.starts_with("create") && !["createActor", "createAgentGeneration"].contains(&id);
-    let may_be_new = ["addMemoryEntry", "addSessionMessage", "createActor"].contains(&id);
+    let is_new = id.starts_with("create")
+        && !["createActor", "createAgentGeneration", "createMemoryEntry"].contains(&id);
+    let may_be_new = ["addSessionMessage", "createActor", "createMemoryEntry"].contains(&id);
     let may_be_left = ["addSessionMessage", "generateSessionResponse"].contains(&id);
     let (status, answer) = match method {
         "delete" => ("204", json!({"description": "It is deleted."})),
