@@ -19,9 +19,25 @@ pub struct Agents {
 impl Agents {
     /// Serves a project with a provider whose key is a secret.
     pub fn serve() -> Agents {
+        Agents::serve_with(|_| String::new())
+    }
+
+    /// Serves a project whose embedder makes vectors of the words of a text.
+    pub fn serve_embedder() -> Agents {
+        Agents::serve_with(|base| {
+            format!(r#":search {{:embedder {{:base-url "{base}" :model "words"}}}}"#)
+        })
+    }
+
+    /// Serves a project with further settings, made of the address of the model.
+    fn serve_with(settings: impl Fn(&str) -> String) -> Agents {
         let outside = Server::start(|request, _| answer(request));
         let scratch = Scratch::new();
-        scratch.write("flowstone.edn", r#"{:allow {:net ["127.0.0.1"]}}"#);
+        let more = settings(&outside.url("/v1"));
+        scratch.write(
+            "flowstone.edn",
+            &format!(r#"{{:allow {{:net ["127.0.0.1"]}} {more}}}"#),
+        );
         let api = Api::serve(&scratch);
         let mut agents = Agents {
             scratch,
@@ -136,7 +152,7 @@ impl Agents {
     /// Returns the requests that tools made.
     pub fn tool_requests(&self) -> Vec<Request> {
         let mut requests = self.outside.requests();
-        requests.retain(|it| it.path != "/v1/chat/completions");
+        requests.retain(|it| !it.path.starts_with("/v1/"));
         requests
     }
 }
@@ -154,7 +170,33 @@ pub fn error(reply: &Reply) -> String {
     format!("{} {}", reply.status, code.as_str().unwrap_or_default())
 }
 
+/// Returns vectors that count the words of each text.
+fn embeddings(request: &Request) -> Answer {
+    let body: Value = serde_json::from_str(&request.body).expect("a JSON body");
+    let texts = body["input"].as_array().expect("texts").iter();
+    let vector = |(index, text): (usize, &Value)| {
+        let mut counts = vec![0; 256];
+        for word in text
+            .as_str()
+            .unwrap_or_default()
+            .to_lowercase()
+            .split(|it: char| !it.is_alphanumeric())
+        {
+            let place = word
+                .bytes()
+                .fold(7_usize, |sum, byte| sum * 31 % 65_521 + usize::from(byte));
+            counts[place % 256] += i32::from(!word.is_empty());
+        }
+        json!({"index": index, "embedding": counts})
+    };
+    let data: Vec<Value> = texts.enumerate().map(vector).collect();
+    Answer::Json(json!({"data": data}).to_string())
+}
+
 fn answer(request: &Request) -> Answer {
+    if request.path == "/v1/embeddings" {
+        return embeddings(request);
+    }
     if request.path != "/v1/chat/completions" {
         return match request.path.split('?').next() {
             Some("/refuse") => Answer::Status(418, "no tea here"),

@@ -3,6 +3,7 @@
 mod agents;
 #[cfg(unix)]
 mod agents_http;
+mod agents_knowledge;
 #[cfg(unix)]
 mod agents_loop;
 #[cfg(unix)]

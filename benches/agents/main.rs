@@ -5,6 +5,7 @@
 //! server, because connections take memory too. Every row commits with
 //! FULL durability unless it says otherwise, and checks that each tool call happened once.
 
+mod generations;
 mod held;
 #[path = "../durable/machine.rs"]
 mod machine;
@@ -35,7 +36,13 @@ pub struct Measured {
 }
 
 /// The subjects, each a file with its rows.
-const ROWS: &[&[Row]] = &[turns::ROWS, many::ROWS, held::ROWS, resume::ROWS];
+const ROWS: &[&[Row]] = &[
+    turns::ROWS,
+    many::ROWS,
+    generations::ROWS,
+    held::ROWS,
+    resume::ROWS,
+];
 
 fn main() -> Result<()> {
     let filters: Vec<String> = std::env::args()

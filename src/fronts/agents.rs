@@ -13,11 +13,15 @@ pub mod documents;
 pub mod error;
 pub mod generations;
 pub mod ids;
+pub mod knowledge;
+pub mod memories;
 pub mod messages;
+pub mod pending;
 pub mod projects;
 pub mod providers;
 pub mod records;
 pub mod sessions;
+pub mod sources;
 pub mod tools;
 pub mod traces;
 
@@ -47,6 +51,8 @@ pub mod codes {
     pub const NOT_RUNNABLE: &str = "E1270";
     /// A direct call of a tool failed.
     pub const CALL_FAILED: &str = "E1272";
+    /// The search of knowledge failed.
+    pub const KNOWLEDGE: &str = "E1273";
     /// The caller may not do this.
     pub const FORBIDDEN: &str = "E1271";
 }

@@ -10,8 +10,9 @@ mod address;
 pub mod agents;
 pub mod graph;
 pub mod json_text;
-pub mod rows;
 pub mod tree;
+
+pub use flowstone_project::rows;
 
 /// The formats of files that flows and agents call like flow files.
 pub const FORMATS: Formats = &[&graph::GraphFormat, &tree::TreeFormat];

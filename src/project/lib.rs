@@ -1,12 +1,14 @@
 //! A project as a whole: its flow files, its runs, its connections, and a search over all of them.
 //!
-//! The steps `:search` and `:workspace` are here, because they see more than their own run.
+//! The steps `:knowledge`, `:search` and `:workspace` are here, because they see more than their own run.
 
 #![forbid(unsafe_code)]
 #![warn(unreachable_pub)]
 
 pub mod connections;
 pub mod flow_files;
+pub mod knowledge;
+pub mod rows;
 pub mod search;
 pub mod workspace;
 
@@ -15,6 +17,7 @@ use flowstone_flow::step::Step;
 /// Returns the step types of this crate.
 pub fn steps() -> Vec<Box<dyn Step>> {
     vec![
+        Box::new(knowledge::step::Knowledge),
         Box::new(search::step::Search),
         Box::new(workspace::Workspace),
     ]

@@ -6,7 +6,7 @@
 
 mod answer;
 mod connections;
-mod embed;
+pub(crate) mod embed;
 mod error;
 mod flows;
 mod fuse;
@@ -348,7 +348,7 @@ impl Seeker<'_> {
     pub async fn rebuild(&self, uri: Option<String>) -> Result<Rebuilt, SearchError> {
         let targets: &[SearchTarget] = match &uri {
             Some(_) => &[SearchTarget::Resources],
-            None => &SearchTarget::ALL,
+            None => &SearchTarget::EVERY,
         };
         self.stores.search.forget(uri).await?;
         let mut rebuilt = Rebuilt::default();
@@ -407,6 +407,7 @@ fn filter(ask: &Ask) -> Result<SearchFilter, SearchError> {
     Ok(SearchFilter {
         prefix,
         except: ask.except.clone(),
+        ids: None,
     })
 }
 

@@ -18,6 +18,7 @@ mod evaluate;
 mod extras;
 mod hooks;
 mod inputs;
+mod knowledge;
 mod limits;
 mod mcp_tools;
 mod memory;
@@ -296,6 +297,11 @@ const FIELDS: &[Field] = &[
         "json-schema",
         FieldType::Map,
         "A JSON Schema for the answer; `:output` is the newer way. Wins over it.",
+    ),
+    Field::optional(
+        "knowledge",
+        knowledge::FIELD,
+        "Documents and memories that the model gets before the first turn, found by the latest message of the user: `{:memory-ids [\"mem_01\"] :document-paths [\"/policies/\"] :write-memory \"mem_01\"}`.",
     ),
     Field::optional(
         "max-depth",

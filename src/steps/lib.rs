@@ -14,6 +14,7 @@ pub mod function;
 pub mod guard;
 pub mod http;
 pub mod job;
+pub mod jq;
 pub mod kv;
 mod literal;
 pub mod llm;
@@ -51,6 +52,7 @@ pub fn all() -> Vec<Box<dyn Step>> {
         Box::new(function::Function),
         Box::new(http::Http),
         Box::new(job::Job),
+        Box::new(jq::Jq),
         Box::new(kv::Kv),
         Box::new(llm::Llm),
         Box::new(mcp::Mcp::default()),

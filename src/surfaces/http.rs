@@ -249,6 +249,7 @@ pub fn serve<E: Send>(
             telemetry: telemetry::port(),
             interrupt: options.interrupt.clone(),
             stopping: tokio::sync::watch::Sender::new(false),
+            delayed: tokio::sync::Notify::new(),
         });
         let accepted = runtime.block_on(async {
             ready();
@@ -263,10 +264,12 @@ pub fn serve<E: Send>(
             };
             let counting = tokio::spawn(metrics::count(server.clone()));
             let checking = tokio::spawn(rights::check(server.clone()));
+            let answering = tokio::spawn(agents::answer_delayed(server.clone()));
             let accepted = server::accept(listener, server).await;
             sweeping.abort();
             counting.abort();
             checking.abort();
+            answering.abort();
             accepted
         });
         // What is left of connections is dropped here, and with it the way to the threads.

@@ -66,9 +66,9 @@ fn errors_have_the_envelope_of_this_api_on_every_layer() {
         (
             agents.post(
                 "/agents",
-                &json!({"ai_provider_id": agents.provider, "knowledge_config": {}}),
+                &json!({"ai_provider_id": agents.provider, "knowledge_config": {"limit": 0}}),
             ),
-            "501 NOT_IMPLEMENTED",
+            "400 VALIDATION_FAILED",
         ),
         (
             agents.post("/tools", &json!({"name": "t", "type": "soat"})),

@@ -202,11 +202,6 @@ fn a_session_without_messages_expires_and_frees_its_actor() {
         "410 SESSION_EXPIRED"
     );
     session(&agents, &agent, &json!({"actor_id": actor}));
-    let delayed = agents.post(
-        &format!("/agents/{agent}/sessions"),
-        &json!({"message_delay_seconds": 5}),
-    );
-    assert_eq!(error(&delayed), "501 NOT_IMPLEMENTED");
     let other = agents.agent("say hi", &[], json!({}));
     let foreign = at.replace(&agent, &other);
     assert_eq!(error(&agents.get(&foreign)), "404 RESOURCE_NOT_FOUND");
@@ -215,13 +210,32 @@ fn a_session_without_messages_expires_and_frees_its_actor() {
 #[test]
 fn tags_are_replaced_and_merged() {
     let agents = Agents::serve();
-    let agent = agents.agent("say hi", &[], json!({}));
+    let tool = agents.http_tool("lookup");
+    let agent = agents.agent("say hi", &[&tool], json!({}));
     let actor = agents.made("/actors", &json!({"name": "Ada", "tags": {"a": "1"}}));
-    let at = session(&agents, &agent, &json!({}));
-    for path in [format!("/actors/{actor}/tags"), format!("{at}/tags")] {
+    let memory = agents.made("/memories", &json!({"name": "M", "tags": ["vip", "b:2"]}));
+    let document = agents.made("/documents", &json!({"content": "x"}));
+    let project = agents.made("/projects", &json!({"name": "other"}));
+    let done = agents.generate(&agent, &json!({"prompt": "x"}));
+    let of = |name: &str| done[name].as_str().expect("an id").to_owned();
+    let path = format!("/memories/{memory}/tags");
+    assert_eq!(agents.get(&path).json(), json!({"vip": "", "b": "2"}));
+    for path in [
+        path,
+        format!("/actors/{actor}/tags"),
+        format!("{}/tags", session(&agents, &agent, &json!({}))),
+        format!("/agents/{agent}/tags"),
+        format!("/agents/generations/{}/tags", of("id")),
+        format!("/ai-providers/{}/tags", agents.provider),
+        format!("/documents/{document}/tags"),
+        format!("/projects/{project}/tags"),
+        format!("/tools/{tool}/tags"),
+        format!("/traces/{}/tags", of("trace_id")),
+    ] {
         assert_eq!(
             agents.send("PUT", &path, &json!({"b": "2"})).json(),
-            json!({"b": "2"})
+            json!({"b": "2"}),
+            "{path}"
         );
         let merged = agents.send("PATCH", &path, &json!({"c": "3"})).json();
         assert_eq!(merged, json!({"b": "2", "c": "3"}));
@@ -231,6 +245,190 @@ fn tags_are_replaced_and_merged() {
             "400 VALIDATION_FAILED"
         );
     }
+    assert_eq!(
+        agents.get(&format!("/memories/{memory}")).json()["tags"],
+        json!(["b:2", "c:3"])
+    );
+    assert_eq!(
+        error(&agents.get("/agents/agt_none/tags")),
+        "404 RESOURCE_NOT_FOUND"
+    );
+}
+
+/// Waits until a session has as many messages.
+#[track_caller]
+fn messages(agents: &Agents, at: &str, count: usize) -> Vec<String> {
+    let begun = std::time::Instant::now();
+    loop {
+        let list = texts(&agents.get(&format!("{at}/messages")).json());
+        if list.len() >= count {
+            return list;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(60), "{list:?}");
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn messages_within_the_delay_are_answered_together_also_by_the_next_server() {
+    let agents = Agents::serve();
+    let agent = agents.agent("say one\nsay two", &[], json!({}));
+    let body = json!({"auto_generate": true, "message_delay_seconds": 1});
+    let at = session(&agents, &agent, &body);
+    for text in ["a", "b", "c"] {
+        let added = agents.post(&format!("{at}/messages"), &json!({"message": text}));
+        assert_eq!(
+            (added.status, &added.json()["content"]),
+            (201, &json!(text))
+        );
+    }
+    assert_eq!(
+        messages(&agents, &at, 4),
+        ["user a", "user b", "user c", "assistant one"]
+    );
+    assert_eq!(agents.turns().len(), 1);
+    agents.post(&format!("{at}/messages"), &json!({"message": "d"}));
+    let agents = agents.restart();
+    assert_eq!(messages(&agents, &at, 6)[4..], ["user d", "assistant two"]);
+    assert_eq!(agents.turns().len(), 2);
+    let at_once = agents.send("PATCH", &at, &json!({"message_delay_seconds": 0}));
+    assert_eq!(at_once.json()["message_delay_seconds"], 0);
+    let answered = agents.post(&format!("{at}/messages"), &json!({"message": "e"}));
+    assert_eq!(answered.json()["message"]["content"], "two");
+}
+
+#[test]
+fn a_message_during_a_generation_is_kept() {
+    let agents = Agents::serve();
+    let ask = agents.client_tool("ask");
+    let agent = agents.agent("call ask\nsay done", &[&ask], json!({}));
+    let at = session(&agents, &agent, &json!({"auto_generate": true}));
+    let paused = agents
+        .post(&format!("{at}/messages"), &json!({"message": "a"}))
+        .json();
+    assert_eq!(paused["status"], "requires_action");
+    let added = agents.post(&format!("{at}/messages"), &json!({"message": "b"}));
+    assert_eq!((added.status, &added.json()["content"]), (201, &json!("b")));
+    let outputs = json!({"generation_id": paused["generation_id"], "tool_outputs": [{"tool_call_id": "c0.0", "output": "y"}]});
+    assert_eq!(
+        agents.post(&format!("{at}/tool-outputs"), &outputs).json()["message"]["content"],
+        "done"
+    );
+    assert_eq!(agents.turns().len(), 2);
+}
+
+#[test]
+fn an_actor_brings_its_memory_and_instructions() {
+    let agents = Agents::serve();
+    let script = "call write_memory {\"content\": \"prefers email\"}\nsay kept";
+    let agent = agents.agent(script, &[], json!({}));
+    let body = json!({"name": "Ada", "external_id": "u7", "auto_create_memory": true, "instructions": "Be formal."});
+    let actor = agents.made("/actors", &body);
+    let again = agents.post("/actors", &body);
+    assert_eq!((again.status, &again.json()["id"]), (200, &json!(actor)));
+    let memory = again.json()["memory_id"]
+        .as_str()
+        .expect("a memory")
+        .to_owned();
+    let at = session(
+        &agents,
+        &agent,
+        &json!({"actor_id": actor, "auto_generate": true}),
+    );
+    let first = agents
+        .post(
+            &format!("{at}/messages"),
+            &json!({"message": "Which way prefers she: email?"}),
+        )
+        .json();
+    assert_eq!(first["message"]["content"], "kept", "{first}");
+    let system = agents.turns()[0]["messages"][0]["content"].clone();
+    assert!(
+        system
+            .as_str()
+            .is_some_and(|it| it.ends_with("\n\nBe formal.")),
+        "{system}"
+    );
+    let entries = agents.get(&format!("/memories/{memory}/entries")).json();
+    assert_eq!(entries[0]["content"], "prefers email");
+    agents.post(
+        &format!("{at}/messages"),
+        &json!({"message": "prefers email?"}),
+    );
+    let turns = agents.turns();
+    let known = turns.last().expect("a turn")["messages"][1]["content"].to_string();
+    assert!(
+        known.contains("[Memory: Ada]") && known.contains("prefers email"),
+        "{known}"
+    );
+}
+
+#[test]
+fn a_hundred_sessions_with_concurrent_messages_keep_order_and_one_session_an_actor() {
+    const SESSIONS: usize = 100;
+    const THREADS: usize = 8;
+    const MESSAGES: usize = 3;
+    let agents = Agents::serve();
+    let agent = agents.agent("say hi", &[], json!({"single_session_per_actor": true}));
+    let open = |number: usize| {
+        let actor = agents.made("/actors", &json!({"name": format!("actor {number}")}));
+        let path = format!("/agents/{agent}/sessions");
+        let body = json!({"actor_id": actor});
+        // Two starts at once: one is refused.
+        let starts: Vec<_> = thread::scope(|scope| {
+            let starts = [0, 1].map(|_| scope.spawn(|| agents.post(&path, &body)));
+            starts.map(|it| it.join().expect("an answer")).into()
+        });
+        let mut made = starts.iter().filter(|it| it.status == 201);
+        let id = made.next().expect("a session").json()["id"].clone();
+        assert!(
+            made.next().is_none() && starts.iter().any(|it| it.status == 409),
+            "{starts:?}"
+        );
+        format!("{path}/{}", id.as_str().expect("an id"))
+    };
+    let talk = |at: &str| {
+        thread::scope(|scope| {
+            for writer in ["a", "b"] {
+                let agents = &agents;
+                scope.spawn(move || {
+                    for number in 0..MESSAGES {
+                        let body = json!({"message": format!("{writer}{number}")});
+                        let added = agents.post(&format!("{at}/messages"), &body);
+                        assert_eq!(added.status, 201);
+                    }
+                });
+            }
+            scope.spawn(|| agents.post(&format!("{at}/generate?async=true"), &json!({})));
+        });
+        let answered = agents.post(&format!("{at}/generate"), &json!({})).status;
+        assert!(matches!(answered, 200 | 409), "{answered}");
+        let list = texts(&agents.get(&format!("{at}/messages")).json());
+        for writer in ["a", "b"] {
+            let own: Vec<&String> = list
+                .iter()
+                .filter(|it| it.starts_with(&format!("user {writer}")))
+                .collect();
+            let wanted: Vec<String> = (0..MESSAGES)
+                .map(|it| format!("user {writer}{it}"))
+                .collect();
+            assert_eq!(own, wanted.iter().collect::<Vec<_>>(), "{list:?}");
+        }
+    };
+    thread::scope(|scope| {
+        for first in 0..THREADS {
+            let (open, talk) = (&open, &talk);
+            scope.spawn(move || {
+                for number in (first..SESSIONS).step_by(THREADS) {
+                    talk(&open(number));
+                }
+            });
+        }
+    });
+    let listed = agents
+        .get(&format!("/agents/{agent}/sessions?status=open"))
+        .json();
+    assert_eq!(listed["total"], SESSIONS);
 }
 
 #[test]
@@ -262,8 +460,4 @@ fn documents_are_messages() {
     assert_eq!(agents.send("DELETE", &path, &Value::Null).status, 204);
     let gone = agents.post(&format!("/agents/{agent}/generate"), &body);
     assert_eq!(error(&gone), "404 RESOURCE_NOT_FOUND");
-    let output =
-        json!({"messages": [{"role": "user", "content": {"type": "tool_output", "tool_id": "t"}}]});
-    let refused = agents.post(&format!("/agents/{agent}/generate"), &output);
-    assert_eq!(error(&refused), "501 NOT_IMPLEMENTED");
 }

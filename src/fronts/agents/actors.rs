@@ -5,15 +5,27 @@ use serde_json::{Value as Json, json};
 
 use super::body::{Body, Kind, Member};
 use super::error::ApiError;
-use super::projects;
 use super::records::{Record, Records};
+use super::{memories, projects};
 
 /// The body of a new actor.
 pub const CREATE: &[Member] = &[
-    Member::optional("auto_create_memory", Kind::Flag, "Not built."),
+    Member::optional(
+        "auto_create_memory",
+        Kind::Flag,
+        "Whether the actor gets a memory of its own, unless `memory_id` names one.",
+    ),
     Member::optional("external_id", Kind::Text, "The id of the actor elsewhere."),
-    Member::optional("instructions", Kind::Text, "Not built."),
-    Member::optional("memory_id", Kind::Text, "Not built."),
+    Member::optional(
+        "instructions",
+        Kind::Text,
+        "Added to the instructions of the agent in sessions with the actor.",
+    ),
+    Member::optional(
+        "memory_id",
+        Kind::Text,
+        "The memory that agents search and write in sessions with the actor.",
+    ),
     Member::required("name", Kind::Text, "The name."),
     Member::optional(
         "project_id",
@@ -25,26 +37,53 @@ pub const CREATE: &[Member] = &[
 
 /// The body of changes of an actor.
 pub const UPDATE: &[Member] = &[
-    Member::optional("instructions", Kind::Text, "Not built."),
-    Member::optional("memory_id", Kind::Text, "Not built."),
+    Member::optional(
+        "instructions",
+        Kind::Text,
+        "Added to the instructions of the agent in sessions with the actor.",
+    ),
+    Member::optional(
+        "memory_id",
+        Kind::Text,
+        "The memory that agents search and write in sessions with the actor.",
+    ),
     Member::optional("name", Kind::Text, "The name."),
     Member::optional("tags", Kind::Object, "Tags."),
 ];
 
-const NOT_BUILT: &[&str] = &["auto_create_memory", "instructions", "memory_id"];
 const SHOWN: &[&str] = &["external_id", "instructions", "memory_id"];
 
-/// Adds an actor.
+/// Adds an actor, unless the project has one with the same `external_id`. Returns it, and whether it is new.
 ///
 /// # Errors
-/// When the body is not valid.
-pub async fn create(engine: &Engine, body: Json) -> Result<Json, ApiError> {
+/// When the body is not valid, or the project has no such memory.
+pub async fn create(engine: &Engine, body: Json) -> Result<(Json, bool), ApiError> {
     let mut body = Body::read(body, CREATE)?;
-    NOT_BUILT.iter().try_for_each(|name| body.refuse(name))?;
     let project = projects::of(engine, body.text("project_id")).await?;
+    if let Some(external) = body.text("external_id") {
+        let known = Records::Actors.list_in(engine, Some(&project)).await?;
+        let mut known = known.iter();
+        if let Some(actor) = known.find(|it| it.text("external_id") == Some(external)) {
+            return Ok((shown(actor), false));
+        }
+    }
+    let creates = body.flag("auto_create_memory") == Some(true);
+    body.0.remove("auto_create_memory");
+    match body.text("memory_id") {
+        Some(memory) => {
+            Records::Memories.get_in(engine, &project, memory).await?;
+        }
+        None if creates => {
+            let name = body.text("name").unwrap_or_default();
+            let memory = json!({"project_id": project, "name": name});
+            let memory = memories::create(engine, memory).await?;
+            body.0.insert("memory_id".to_owned(), memory["id"].clone());
+        }
+        None => {}
+    }
     body.0.insert("project_id".to_owned(), json!(project));
     body.0.entry("tags").or_insert(json!({}));
-    Ok(shown(&Records::Actors.create(engine, body.0).await?))
+    Ok((shown(&Records::Actors.create(engine, body.0).await?), true))
 }
 
 /// Changes an actor.
@@ -53,8 +92,11 @@ pub async fn create(engine: &Engine, body: Json) -> Result<Json, ApiError> {
 /// When the body is not valid, or no record has that id.
 pub async fn update(engine: &Engine, id: &str, body: Json) -> Result<Json, ApiError> {
     let body = Body::read_some(body, UPDATE)?;
-    NOT_BUILT.iter().try_for_each(|name| body.refuse(name))?;
     let mut record = Records::Actors.get(engine, id).await?;
+    if let Some(memory) = body.text("memory_id") {
+        let project = record.project();
+        Records::Memories.get_in(engine, project, memory).await?;
+    }
     record.members.extend(body.0);
     Ok(shown(&Records::Actors.update(engine, record).await?))
 }

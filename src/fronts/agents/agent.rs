@@ -1,13 +1,13 @@
 //! The stored agents.
 
 use flowstone_engine::Engine;
-use serde_json::{Value as Json, json};
+use serde_json::{Map, Value as Json, json};
 
 use super::body::{Body, Kind, Member, texts};
 use super::control::{Known, Named};
 use super::error::ApiError;
 use super::records::{Record, Records};
-use super::{projects, tools};
+use super::{knowledge, projects, tools};
 
 /// The number of model calls of an agent that says nothing else.
 pub const MAX_STEPS: i64 = 20;
@@ -15,7 +15,7 @@ pub const MAX_STEPS: i64 = 20;
 const STEPS_MAX: i64 = 100;
 
 /// Members of agents that are not built.
-const NOT_BUILT: &[&str] = &["boundary_policy", "knowledge_config"];
+const NOT_BUILT: &[&str] = &["boundary_policy"];
 
 /// The body of a new agent, and of changes of one.
 pub const MEMBERS: &[Member] = &[
@@ -27,7 +27,11 @@ pub const MEMBERS: &[Member] = &[
     Member::required("ai_provider_id", Kind::Text, "The provider of the model."),
     Member::optional("boundary_policy", Kind::Object, "Not built."),
     Member::optional("instructions", Kind::Text, "The system prompt."),
-    Member::optional("knowledge_config", Kind::Object, "Not built."),
+    Member::optional(
+        "knowledge_config",
+        Kind::Object,
+        "What the model gets to know: `{memory_ids, memory_tags, document_ids, document_paths, min_score, limit, role, write_memory_id}`.",
+    ),
     Member::optional(
         "max_context_messages",
         Kind::Int(1, 100_000),
@@ -141,13 +145,19 @@ impl Agent {
             id: tool.id().to_owned(),
             names: tools::names(tool),
         });
-        Known(tools.collect())
+        let config = self.record.get("knowledge_config");
+        let writes = config.is_some_and(|config| config.get("write_memory_id").is_some());
+        let own = writes.then(|| Named {
+            id: String::new(),
+            names: vec![knowledge::WRITE.to_owned()],
+        });
+        Known(tools.chain(own).collect())
     }
 
     /// Checks what the parts of an agent say about one another.
     fn check(&self) -> Result<(), ApiError> {
         let mut names: Vec<String> = Vec::new();
-        for name in self.tools.iter().flat_map(tools::names) {
+        for name in self.known().0.into_iter().flat_map(|it| it.names) {
             if names.contains(&name) {
                 return Err(ApiError::invalid(format!(
                     "`tool_ids` has two tools that the model would call `{name}`"
@@ -177,6 +187,7 @@ pub async fn create(engine: &Engine, body: Json) -> Result<Json, ApiError> {
     body.0.insert("project_id".to_owned(), json!(project));
     body.0.entry("max_steps").or_insert(json!(MAX_STEPS));
     body.0.entry("tool_ids").or_insert(json!([]));
+    check_knowledge(engine, &mut body.0, &project).await?;
     let draft = Record {
         kind: Records::Agents,
         members: body.0.clone(),
@@ -206,6 +217,7 @@ pub async fn update(engine: &Engine, id: &str, body: Json) -> Result<Json, ApiEr
     record
         .members
         .insert("project_id".to_owned(), json!(project));
+    check_knowledge(engine, &mut record.members, &project).await?;
     Agent::of(engine, record.clone()).await?.check()?;
     Ok(shown(&Records::Agents.update(engine, record).await?))
 }
@@ -213,6 +225,17 @@ pub async fn update(engine: &Engine, id: &str, body: Json) -> Result<Json, ApiEr
 /// Returns an agent as answers show it.
 pub fn shown(record: &Record) -> Json {
     record.to_json(SHOWN)
+}
+
+async fn check_knowledge(
+    engine: &Engine,
+    members: &mut Map<String, Json>,
+    project: &str,
+) -> Result<(), ApiError> {
+    if let Some(config) = members.get_mut("knowledge_config") {
+        *config = knowledge::check(engine, project, config).await?;
+    }
+    Ok(())
 }
 
 fn refuse_not_built(body: &Body) -> Result<(), ApiError> {

@@ -12,7 +12,7 @@ use super::body::Body;
 use super::error::ApiError;
 use super::providers::Place;
 use super::records::Records;
-use super::{ids, tools};
+use super::{ids, knowledge, sources, tools};
 use crate::graph::compile::text::{Lines, edn, keyword, quoted};
 
 /// How long a generation waits for the outputs of client tools.
@@ -69,10 +69,13 @@ pub fn compile(agent: &Agent, place: &Place) -> Result<String, ApiError> {
         5,
         "{:content \"\" :tool-calls [] :finish-reason \"depth-limit\"}",
     );
-    out.line(5, &format!("(flow/step :agent {}", keyword(STEP)));
+    out.line(5, &format!("(let [given (:{OVERRIDES} (flow/input))"));
+    sources::lines(&mut out);
+    out.line(7, &format!("(flow/step :agent {}", keyword(STEP)));
     let config = edn(&Json::Object(config));
-    out.line(7, &format!("(merge (assoc {config} :conclude? false)"));
-    out.line(14, &format!("(:{OVERRIDES} (flow/input)))))}}"));
+    out.line(9, &format!("(merge (assoc {config} :conclude? false)"));
+    out.line(16, "given");
+    out.line(16, "{:messages (mapv message (:messages given))}))))}");
     Ok(out.text())
 }
 
@@ -111,6 +114,10 @@ fn options(agent: &Agent, place: &Place) -> Result<Map<String, Json>, ApiError> 
     }
     if let Some(schema) = record.get("output_schema") {
         put("json-schema", schema.clone());
+    }
+    if let Some(config) = record.get("knowledge_config") {
+        let config = knowledge::merged(Some(config), None);
+        put("knowledge", knowledge::option(record.project(), &config));
     }
     let steps = record.get("max_steps").and_then(Json::as_i64);
     put("max-iterations", json!(steps.unwrap_or(MAX_STEPS)));

@@ -6,7 +6,7 @@ use super::body::{Body, Kind, Member, texts};
 use super::error::ApiError;
 use super::ids;
 
-/// A tool that an agent may use: its id, and the names under which models see it.
+/// A tool that an agent may use: its id, and the names under which models see it. A tool that the server adds has an empty id.
 #[derive(Debug, Clone)]
 pub struct Named {
     pub id: String,
@@ -64,6 +64,12 @@ impl Known {
         })
     }
 
+    /// Returns the names of the tools that the agent has without naming their ids: they are offered in every step.
+    fn automatic(&self) -> impl Iterator<Item = String> {
+        let tools = self.0.iter().filter(|tool| tool.id.is_empty());
+        tools.flat_map(|tool| tool.names.clone())
+    }
+
     /// Returns the names of tools by their ids.
     fn names_of(&self, ids: &[String], at: &str) -> Result<Vec<String>, ApiError> {
         let mut names = Vec::new();
@@ -109,7 +115,10 @@ impl Known {
         }
         let ids = body.texts("active_tool_ids");
         if body.get("active_tool_ids").is_some() {
-            let names = self.names_of(&ids, &format!("{at}active_tool_ids"))?;
+            let mut names = self.names_of(&ids, &format!("{at}active_tool_ids"))?;
+            if !names.is_empty() {
+                names.extend(self.automatic());
+            }
             rule.insert("active-tools".to_owned(), json!(names));
         }
         let named = rule.get("tool-choice").and_then(|it| it.get("tool"));

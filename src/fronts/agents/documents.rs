@@ -13,7 +13,11 @@ pub const CREATE: &[Member] = &[
     Member::required("content", Kind::Text, "The text."),
     Member::optional("filename", Kind::Text, "The name of its file."),
     Member::optional("metadata", Kind::Object, "Further facts."),
-    Member::optional("path", Kind::Text, "Its path, such as `/reports/q1.txt`."),
+    Member::optional(
+        "path",
+        Kind::Text,
+        "Its path, such as `/reports/q1.txt`; `/` and the file name if it is left out.",
+    ),
     Member::optional(
         "project_id",
         Kind::Text,
@@ -42,6 +46,10 @@ pub async fn create(engine: &Engine, body: Json) -> Result<Json, ApiError> {
     let mut body = Body::read(body, CREATE)?;
     let project = projects::of(engine, body.text("project_id")).await?;
     body.0.insert("project_id".to_owned(), json!(project));
+    if let (None, Some(name)) = (body.text("path"), body.text("filename")) {
+        let path = format!("/{}", name.trim_start_matches('/'));
+        body.0.insert("path".to_owned(), json!(path));
+    }
     body.0.entry("tags").or_insert(json!({}));
     Ok(shown(&Records::Documents.create(engine, body.0).await?))
 }

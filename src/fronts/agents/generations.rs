@@ -24,7 +24,7 @@ use super::compile::{self, Origin, origin};
 use super::context;
 use super::error::{ApiError, Status as Refused};
 use super::messages::{self, Messages};
-use super::{ids, providers};
+use super::{ids, knowledge, providers};
 
 /// The depth of nested generations, unless a request says otherwise.
 const MAX_DEPTH: i64 = 10;
@@ -36,7 +36,11 @@ pub const LIMIT: (usize, usize) = (50, 500);
 /// The body of a new generation.
 pub const GENERATE: &[Member] = &[
     Member::optional("active_tool_ids", Kind::Texts, "Instead of the agent's."),
-    Member::optional("knowledge_config", Kind::Object, "Not built."),
+    Member::optional(
+        "knowledge_config",
+        Kind::Object,
+        "Added to the agent's: lists are united, other members replaced.",
+    ),
     Member::optional(
         "max_call_depth",
         Kind::Int(0, MAX_DEPTH),
@@ -159,8 +163,10 @@ pub async fn start_once(
     receipts: Vec<NewReceipt>,
 ) -> Result<Submitted, ApiError> {
     let mut body = Body::read(body, GENERATE)?;
-    body.refuse("knowledge_config")?;
     let project = agent.record.project();
+    if let Some(config) = body.0.get_mut("knowledge_config") {
+        *config = knowledge::check(engine, project, config).await?;
+    }
     messages::resolve(engine, project, &mut body).await?;
     if let Some(given) = body.text("project_id")
         && ids::key_of(given) != ids::key_of(project)
@@ -238,6 +244,11 @@ fn overrides(agent: &Agent, who: &Who, body: &Body) -> Result<Map<String, Json>,
         overrides.insert("instructions".to_owned(), json!(system));
     }
     overrides.insert("messages".to_owned(), Json::Array(messages.rest));
+    if let Some(config) = body.get("knowledge_config") {
+        let config = knowledge::merged(agent.record.get("knowledge_config"), Some(config));
+        let option = knowledge::option(agent.record.project(), &config);
+        overrides.insert("knowledge".to_owned(), option);
+    }
     if let Some(given) = body.get("tool_context").and_then(Json::as_object) {
         context::check(given)?;
         let headers = context::headers(given);

@@ -4,8 +4,9 @@ use flowstone_engine::Engine;
 use serde_json::{Map, Value as Json, json};
 
 use super::body::{Body, Kind, Member};
-use super::documents;
 use super::error::ApiError;
+use super::sources;
+use super::{context, documents};
 
 const MESSAGE: &[Member] = &[
     Member::required(
@@ -29,11 +30,19 @@ const DOCUMENT: &[Member] = &[
     ),
 ];
 
-/// Replaces contents that are documents by their texts.
+/// Replaces contents that are documents by their texts, and those that are outputs of tools by the calls that give them.
 ///
 /// # Errors
-/// When the project of the agent has no such document.
+/// When the project of the agent has no such document or tool, or a call is not valid.
 pub async fn resolve(engine: &Engine, project: &str, body: &mut Body) -> Result<(), ApiError> {
+    let context = body.get("tool_context").and_then(Json::as_object);
+    let headers = match context {
+        Some(given) => {
+            context::check(given)?;
+            context::headers(given)
+        }
+        None => Map::new(),
+    };
     let messages = body.0.get_mut("messages").and_then(Json::as_array_mut);
     for message in messages.into_iter().flatten() {
         let Some(content) = message.get_mut("content") else {
@@ -43,6 +52,8 @@ pub async fn resolve(engine: &Engine, project: &str, body: &mut Body) -> Result<
             let document = Body::read(content.clone(), DOCUMENT)?;
             let id = document.text("document_id").unwrap_or_default();
             *content = json!(documents::text(engine, project, id).await?);
+        } else if content.get("type") == Some(&json!("tool_output")) {
+            *content = sources::read(engine, project, (content, &headers)).await?;
         }
     }
     Ok(())
@@ -69,7 +80,11 @@ impl Messages {
             let role = given.text("role").unwrap_or_default();
             let content = match given.get("content") {
                 Some(Json::String(text)) => text.clone(),
-                Some(content) => return Err(not_built(idx, content)),
+                Some(source) if sources::is_source(source) && role != "system" => {
+                    messages.rest.push(json!({"role": role, "source": source}));
+                    continue;
+                }
+                Some(content) => return Err(wrong(idx, content, role)),
                 None => String::new(),
             };
             match role {
@@ -103,14 +118,13 @@ impl Messages {
     }
 }
 
-fn not_built(idx: usize, content: &Json) -> ApiError {
-    let members: &Map<String, Json> = &content.as_object().cloned().unwrap_or_default();
-    match members.get("type").and_then(Json::as_str) {
-        Some(kind @ "tool_output") => ApiError::not_built(format!(
-            "`messages[{idx}].content` of type `{kind}` is not built"
-        )),
-        Some(_) | None => ApiError::invalid(format!(
+fn wrong(idx: usize, content: &Json, role: &str) -> ApiError {
+    ApiError::invalid(match sources::is_source(content) {
+        true => {
+            format!("`messages[{idx}].content` of the role `{role}` must be a string or a document")
+        }
+        false => format!(
             "`messages[{idx}].content` must be a string, or an object of type `tool_output` or `document`"
-        )),
-    }
+        ),
+    })
 }

@@ -52,6 +52,7 @@ pub async fn delete(engine: &Engine, id: &str) -> Result<(), ApiError> {
     for kind in [
         Records::Agents,
         Records::Documents,
+        Records::Memories,
         Records::Providers,
         Records::Tools,
     ] {

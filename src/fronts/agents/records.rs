@@ -14,6 +14,7 @@ pub enum Records {
     Actors,
     Agents,
     Documents,
+    Memories,
     Projects,
     Providers,
     Secrets,
@@ -36,6 +37,7 @@ impl Records {
             Records::Sessions => "flowstone_api_sessions",
             Records::Actors => "flowstone_api_actors",
             Records::Documents => "flowstone_api_documents",
+            Records::Memories => "flowstone_api_memories",
             Records::Projects => "flowstone_api_projects",
             Records::Providers => "flowstone_api_providers",
             Records::Secrets => "flowstone_api_secrets",
@@ -50,6 +52,7 @@ impl Records {
             Records::Sessions => "sess_",
             Records::Actors => "act_",
             Records::Documents => "doc_",
+            Records::Memories => "mem_",
             Records::Projects => "proj_",
             Records::Providers => "aip_",
             Records::Secrets => "sec_",
@@ -64,6 +67,7 @@ impl Records {
             Records::Sessions => "session",
             Records::Actors => "actor",
             Records::Documents => "document",
+            Records::Memories => "memory",
             Records::Projects => "project",
             Records::Providers => "AI provider",
             Records::Secrets => "secret",
@@ -200,18 +204,14 @@ pub enum Tags {
     Merge(Json),
 }
 
-impl Record {
-    /// Returns the tags of the record, after a change if there is one.
-    ///
-    /// # Errors
-    /// When the tags are not texts.
-    pub async fn tags(&self, engine: &Engine, change: Option<Tags>) -> Result<Json, ApiError> {
-        let own = self.get("tags").and_then(Json::as_object);
-        let own = own.cloned().unwrap_or_default();
-        let (mut tags, given) = match change {
-            None => return Ok(Json::Object(own)),
-            Some(Tags::Replace(given)) => (Map::new(), given),
-            Some(Tags::Merge(given)) => (own, given),
+/// The tags of generations, which are runs and have no record, by run.
+const OF_RUNS: Rows = Rows("flowstone_api_run_tags");
+
+impl Tags {
+    fn apply(self, own: Map<String, Json>) -> Result<Map<String, Json>, ApiError> {
+        let (mut tags, given) = match self {
+            Tags::Replace(given) => (Map::new(), given),
+            Tags::Merge(given) => (own, given),
         };
         let Json::Object(given) = given else {
             return Err(ApiError::invalid("the body must be an object of tags"));
@@ -222,10 +222,71 @@ impl Record {
             )));
         }
         tags.extend(given);
+        Ok(tags)
+    }
+
+    /// Returns the tags of the run of a generation, after a change if there is one.
+    ///
+    /// # Errors
+    /// When the tags are not texts.
+    pub async fn of_run(
+        engine: &Engine,
+        run: &str,
+        change: Option<Tags>,
+    ) -> Result<Json, ApiError> {
+        let own = OF_RUNS.get(engine, run).await?;
+        let own = own.and_then(|it| it.as_object().cloned());
+        let own = own.unwrap_or_default();
+        let Some(change) = change else {
+            return Ok(Json::Object(own));
+        };
+        let tags = Json::Object(change.apply(own)?);
+        OF_RUNS.put(engine, run, &tags).await?;
+        Ok(tags)
+    }
+}
+
+fn pair(text: &str) -> (String, Json) {
+    let (name, value) = text.split_once(':').unwrap_or((text, ""));
+    (name.to_owned(), json!(value))
+}
+
+fn text_of((name, value): (&String, &Json)) -> Json {
+    match value.as_str().filter(|value| !value.is_empty()) {
+        Some(value) => json!(format!("{name}:{value}")),
+        None => json!(name),
+    }
+}
+
+impl Record {
+    /// Returns the tags of the record, after a change if there is one. Those of a memory, which are texts, are shown as names with
+    /// values: `role:admin` is `{"role": "admin"}`, and `vip` is `{"vip": ""}`.
+    ///
+    /// # Errors
+    /// When the tags are not texts.
+    pub async fn tags(&self, engine: &Engine, change: Option<Tags>) -> Result<Json, ApiError> {
+        let own = match self.get("tags") {
+            Some(Json::Array(texts)) => texts.iter().filter_map(Json::as_str).map(pair).collect(),
+            Some(Json::Object(own)) => own.clone(),
+            Some(_) | None => Map::new(),
+        };
+        let Some(change) = change else {
+            return Ok(Json::Object(own));
+        };
+        let tags = change.apply(own)?;
+        let stored = match self.kind {
+            Records::Memories => tags.iter().map(text_of).collect(),
+            Records::Actors
+            | Records::Agents
+            | Records::Documents
+            | Records::Projects
+            | Records::Providers
+            | Records::Secrets
+            | Records::Sessions
+            | Records::Tools => Json::Object(tags.clone()),
+        };
         let mut record = self.clone();
-        record
-            .members
-            .insert("tags".to_owned(), Json::Object(tags.clone()));
+        record.members.insert("tags".to_owned(), stored);
         self.kind.update(engine, record).await?;
         Ok(Json::Object(tags))
     }

@@ -4,6 +4,8 @@
 //! start of a generation has a receipt with the number of generations before it, so of two starts at once one counts, also after a
 //! crash.
 
+use std::time::Duration;
+
 use flowstone_engine::feed_event::instant;
 use flowstone_engine::ids::RunId;
 use flowstone_engine::ports::NewReceipt;
@@ -36,13 +38,13 @@ pub const CREATE: &[Member] = &[
     ),
     Member::optional(
         "inactivity_ttl_seconds",
-        Kind::Int(1, 31_536_000),
-        "After how long without a message the session expires.",
+        Kind::Int(0, 31_536_000),
+        "After how long without a message the session expires; 0 for never.",
     ),
     Member::optional(
         "message_delay_seconds",
         Kind::Int(0, 86_400),
-        "Must be 0: a delay is not built.",
+        "How long a message waits for others before they are answered, with `auto_generate`; 0 for not at all.",
     ),
     Member::optional("name", Kind::Text, "The name."),
     Member::optional(
@@ -62,7 +64,7 @@ pub const UPDATE: &[Member] = &[
     Member::optional(
         "message_delay_seconds",
         Kind::Int(0, 86_400),
-        "Must be 0: a delay is not built.",
+        "How long a message waits for others before they are answered, with `auto_generate`; 0 for not at all.",
     ),
     Member::optional("name", Kind::Text, "The name."),
     Member::optional(
@@ -117,7 +119,23 @@ pub const SUBMIT: &[Member] = &[
     ),
 ];
 
-const SHOWN: &[&str] = &["actor_id", "inactivity_ttl_seconds", "name", "tool_context"];
+const SHOWN: &[&str] = &[
+    "actor_id",
+    "inactivity_ttl_seconds",
+    "message_delay_seconds",
+    "name",
+    "tool_context",
+];
+
+/// A message that was added.
+#[derive(Debug, Clone)]
+pub struct Added {
+    pub message: Json,
+    /// Whether no message had its idempotency key.
+    pub is_new: bool,
+    /// The key of its row; later messages have greater ones.
+    pub key: String,
+}
 
 /// A session, with its agent.
 #[derive(Debug, Clone)]
@@ -131,9 +149,6 @@ fn refused(status: Status, name: &'static str, code: &'static str, message: Stri
 }
 
 fn check(body: &Body) -> Result<(), ApiError> {
-    if body.int("message_delay_seconds").is_some_and(|it| it > 0) {
-        return Err(ApiError::not_built("`message_delay_seconds` is not built"));
-    }
     match body.get("tool_context").and_then(Json::as_object) {
         Some(given) => context::check(given),
         None => Ok(()),
@@ -227,6 +242,7 @@ impl Session {
         let status = self.record.text("status").unwrap_or("open");
         let number = |name: &str| self.record.get(name).and_then(Json::as_i64);
         let ends = number("inactivity_ttl_seconds")
+            .filter(|seconds| *seconds > 0)
             .zip(number("last_activity_ms"))
             .map(|(seconds, last)| last.saturating_add(seconds.saturating_mul(1_000)));
         match ends {
@@ -250,6 +266,26 @@ impl Session {
 
     pub fn generates_by_itself(&self) -> bool {
         self.record.get("auto_generate") == Some(&json!(true))
+    }
+
+    pub fn id(&self) -> &str {
+        self.record.id()
+    }
+
+    /// Returns how long a message waits for others, if it does.
+    pub fn delay_ms(&self) -> Option<i64> {
+        let seconds = self.record.get("message_delay_seconds")?.as_i64()?;
+        (seconds > 0).then(|| seconds.saturating_mul(1_000))
+    }
+
+    /// Tells whether the last generation has seen a message.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn has_seen(&self, engine: &Engine, message: &str) -> Result<bool, ApiError> {
+        let rows = self.rows(engine).await?;
+        let mut seen = rows.iter().rev().filter_map(|row| row["seen"].as_str());
+        Ok(seen.next().is_some_and(|seen| seen >= message))
     }
 
     fn actor_key(&self) -> Option<String> {
@@ -379,11 +415,11 @@ impl Session {
         Ok(())
     }
 
-    /// Adds a message of the user. Returns it, and whether it is new.
+    /// Adds a message of the user.
     ///
     /// # Errors
     /// When the body is not valid, or the session takes no messages.
-    pub async fn add(&mut self, engine: &Engine, body: &Json) -> Result<(Json, bool), ApiError> {
+    pub async fn add(&mut self, engine: &Engine, body: &Json) -> Result<Added, ApiError> {
         let body = Body::read(body.clone(), MESSAGE)?;
         check(&body)?;
         self.refuse_over(engine)?;
@@ -410,12 +446,22 @@ impl Session {
                 // A crash may have come between the key and the message.
                 let key = row["key"].as_str().unwrap_or_default().to_owned();
                 MESSAGES.put(engine, &key, &row).await?;
-                return Ok((message(&row), false));
+                return Ok(Added {
+                    message: message(&row),
+                    is_new: false,
+                    key,
+                });
             }
         }
         MESSAGES.put(engine, &key, &row).await?;
         self.touch(engine).await?;
-        Ok((message(&row), true))
+        // Keys have milliseconds: a message that is sent after this answer gets a later one.
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        Ok(Added {
+            message: message(&row),
+            is_new: true,
+            key,
+        })
     }
 
     async fn rows(&self, engine: &Engine) -> Result<Vec<Json>, ApiError> {
@@ -477,13 +523,17 @@ impl Session {
         let messages = messages
             .iter()
             .map(|it| json!({"role": it["role"], "content": it["content"]}));
-        let request = json!({
+        let actor = self.actor(engine).await?;
+        let mut request = json!({
             "messages": messages.collect::<Vec<_>>(),
-            "tool_context": self.context(engine, &body).await?,
+            "tool_context": self.context(actor.as_ref(), &body),
         });
         let mut more = Map::new();
         if let Some(model) = body.get("model") {
             more.insert("model".to_owned(), model.clone());
+        }
+        if let Some(actor) = &actor {
+            self.add_actor(actor, &mut request, &mut more);
         }
         let receipt = NewReceipt {
             scope: format!("agents session {}", self.record.key()),
@@ -502,7 +552,9 @@ impl Session {
             },
         };
         let key = format!("{}.{run}", self.record.key());
-        let row = json!({"key": key, "generation_id": ids::generation(&run), "created_at": instant(engine.now_ms())});
+        let seen = rows.last().and_then(|row| row["key"].as_str());
+        let row = json!({"key": key, "generation_id": ids::generation(&run), "seen": seen,
+                         "created_at": instant(engine.now_ms())});
         MESSAGES.put(engine, &key, &row).await?;
         if !is_new {
             return Err(busy(&ids::generation(&run)));
@@ -533,8 +585,38 @@ impl Session {
         Ok(row.id)
     }
 
+    async fn actor(&self, engine: &Engine) -> Result<Option<Record>, ApiError> {
+        let Some(id) = self.record.text("actor_id") else {
+            return Ok(None);
+        };
+        match Records::Actors.get(engine, id).await {
+            Ok(actor) => Ok(Some(actor)),
+            // The actor was deleted, and the session remains.
+            Err(ApiError::Refused(_)) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Adds the memory and the instructions of an actor to a generation.
+    fn add_actor(&self, actor: &Record, request: &mut Json, more: &mut Map<String, Json>) {
+        let agent = &self.agent.record;
+        if let Some(memory) = actor.text("memory_id") {
+            let config = agent.get("knowledge_config");
+            let mut own = json!({"memory_ids": [memory]});
+            if config.and_then(|it| it.get("write_memory_id")).is_none() {
+                own["write_memory_id"] = json!(memory);
+            }
+            request["knowledge_config"] = own;
+        }
+        if let Some(own) = actor.text("instructions") {
+            let parts = [agent.text("instructions"), Some(own)];
+            let parts: Vec<&str> = parts.into_iter().flatten().collect();
+            more.insert("instructions".to_owned(), json!(parts.join("\n\n")));
+        }
+    }
+
     /// Returns the tool context of a generation: that of the request over that of the session, then what the server sets.
-    async fn context(&self, engine: &Engine, body: &Body) -> Result<Json, ApiError> {
+    fn context(&self, actor: Option<&Record>, body: &Body) -> Json {
         let mut context = Map::new();
         for given in [self.record.get("tool_context"), body.get("tool_context")] {
             context.extend(given.and_then(Json::as_object).cloned().unwrap_or_default());
@@ -542,17 +624,15 @@ impl Session {
         let mut own = vec![("sessionId", self.record.id().to_owned())];
         if let Some(actor) = self.record.text("actor_id") {
             own.push(("actorId", actor.to_owned()));
-            if let Ok(actor) = Records::Actors.get(engine, actor).await
-                && let Some(external) = actor.text("external_id")
-            {
-                own.push(("actorExternalId", external.to_owned()));
-            }
+        }
+        if let Some(external) = actor.and_then(|actor| actor.text("external_id")) {
+            own.push(("actorExternalId", external.to_owned()));
         }
         for (name, value) in own {
             context.retain(|known, _| !known.eq_ignore_ascii_case(name));
             context.insert(name.to_owned(), json!(value));
         }
-        Ok(Json::Object(context))
+        Json::Object(context)
     }
 }
 

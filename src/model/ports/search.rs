@@ -1,6 +1,6 @@
-//! The index behind `:search`: documents of four targets, found by words and by vectors.
+//! The index behind `:search` and `:knowledge`: documents of five targets, found by words and by vectors.
 //!
-//! The store knows resources and runs and indexes them in `refresh`; flows and connections are passed to it. A search
+//! The store knows resources and runs and indexes them in `refresh`; flows, connections and knowledge are passed to it. A search
 //! finds only indexed documents, so the caller refreshes the index first.
 
 use super::PortFuture;
@@ -43,22 +43,32 @@ pub trait SearchIndex: Send + Sync {
     fn forget(&self, uri: Option<String>) -> PortFuture<'_, u64>;
 }
 
-/// A kind of document that `:search` finds.
+/// A kind of document of the index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Target {
     Resources,
     Flows,
     Runs,
     Connections,
+    /// Documents and memories, which `:knowledge` finds and `:search` does not.
+    Knowledge,
 }
 
 impl Target {
-    /// All targets, in the order in which results are shown.
+    /// The targets of `:search`, in the order in which results are shown.
     pub const ALL: [Target; 4] = [
         Target::Resources,
         Target::Flows,
         Target::Runs,
         Target::Connections,
+    ];
+    /// All targets of the index.
+    pub const EVERY: [Target; 5] = [
+        Target::Resources,
+        Target::Flows,
+        Target::Runs,
+        Target::Connections,
+        Target::Knowledge,
     ];
 
     /// Returns the name of the target in flows.
@@ -68,10 +78,11 @@ impl Target {
             Target::Flows => "flows",
             Target::Runs => "runs",
             Target::Connections => "connections",
+            Target::Knowledge => "knowledge",
         }
     }
 
-    /// Returns the target of a name.
+    /// Returns the target of `:search` with a name.
     pub fn from_name(name: &str) -> Option<Target> {
         Self::ALL.into_iter().find(|target| target.name() == name)
     }
@@ -130,6 +141,8 @@ pub struct SearchFilter {
     pub prefix: Option<String>,
     /// The run that searches, which is left out.
     pub except: Option<RunId>,
+    /// The ids of the documents that may be found; `None`: all.
+    pub ids: Option<Vec<String>>,
 }
 
 /// A document that was found.

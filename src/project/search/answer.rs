@@ -74,7 +74,10 @@ fn to_value(found: &FoundHit) -> Value {
     let hit = &found.hit;
     let name = match hit.target {
         SearchTarget::Resources => "uri",
-        SearchTarget::Flows | SearchTarget::Runs | SearchTarget::Connections => "id",
+        SearchTarget::Flows
+        | SearchTarget::Runs
+        | SearchTarget::Connections
+        | SearchTarget::Knowledge => "id",
     };
     let mut entries = vec![
         ("target", Value::keyword(hit.target.name())),

@@ -6,20 +6,20 @@ use flowstone_flow::embedder::{EmbedError, Embedder};
 use flowstone_model::ports::{Embedded, SearchTarget, Stores};
 
 /// How much of a query an embedder gets, in bytes.
-pub(super) const QUERY_MAX: usize = 4 << 10;
+pub(crate) const QUERY_MAX: usize = 4 << 10;
 /// Texts that one question has embedded at most.
-pub(super) const TEXTS_MAX: usize = 256;
+pub(crate) const TEXTS_MAX: usize = 256;
 /// Texts whose vectors are kept together.
 const TEXTS: usize = 16;
 
 /// Returns the vector of one text, with the length 1.
-pub(super) async fn one(embedder: &dyn Embedder, text: String) -> Result<Vec<f32>, SearchError> {
+pub(crate) async fn one(embedder: &dyn Embedder, text: String) -> Result<Vec<f32>, SearchError> {
     let mut vectors = vectors(embedder, &[text]).await?;
     Ok(vectors.pop().unwrap_or_default())
 }
 
 /// Embeds at most `most` texts that have no vectors yet. Returns how many were embedded, and how many are left.
-pub(super) async fn pending(
+pub(crate) async fn pending(
     stores: &Stores,
     embedder: &dyn Embedder,
     targets: &[SearchTarget],

@@ -1,5 +1,8 @@
 //! The messages that an agent's model gets before its first turn.
 
+use std::rc::Rc;
+
+use flowstone_flow::flow::name_of;
 use flowstone_flow::step::{StepContext, StepError};
 use flowstone_lang::value::Value;
 
@@ -18,6 +21,8 @@ pub(super) struct Prompt {
     pub system: Option<Value>,
     /// What the step asks.
     pub asked: Vec<Value>,
+    /// What is known about the request: messages of this loop only, between its system messages and the others.
+    pub recalled: Vec<Value>,
 }
 
 impl Prompt {
@@ -25,8 +30,13 @@ impl Prompt {
     pub(super) fn with(self, earlier: Vec<Said>) -> Vec<Said> {
         let of = |source: Source| move |message: Value| Said { message, source };
         let system = self.system.into_iter().map(of(Source::System));
-        let asked = self.asked.into_iter().map(of(Source::Asked));
-        system.chain(earlier).chain(asked).collect()
+        let is_system = |message: &Value| role(message).as_deref() == Some("system");
+        let head = self.asked.iter().take_while(|it| is_system(it)).count();
+        let mut asked = self.asked.into_iter().map(of(Source::Asked));
+        let head: Vec<Said> = asked.by_ref().take(head).collect();
+        let recalled = self.recalled.into_iter().map(of(Source::Aside));
+        let own = head.into_iter().chain(recalled).chain(asked);
+        system.chain(earlier).chain(own).collect()
     }
 }
 
@@ -52,7 +62,16 @@ pub(super) fn opening(
         .filter(|part| !part.trim().is_empty())
         .collect();
     let system = (!parts.is_empty()).then(|| message("system", Value::from(parts.join("\n\n"))));
-    Ok(Prompt { system, asked })
+    Ok(Prompt {
+        system,
+        asked,
+        recalled: Vec::new(),
+    })
+}
+
+/// Returns the role of a message.
+pub(super) fn role(message: &Value) -> Option<Rc<str>> {
+    message.get("role").and_then(name_of)
 }
 
 /// Returns a message with a role.

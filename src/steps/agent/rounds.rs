@@ -18,6 +18,7 @@ use super::control::{Control, Selection};
 use super::conversation::{Conversation, Said};
 use super::extras::LoopExtras;
 use super::inputs;
+use super::knowledge::Knowledge;
 use super::limits::Budget;
 use super::notes::{facts, shortened, with};
 use super::outside::ClientTool;
@@ -92,6 +93,11 @@ async fn start(cx: &StepContext, kind: Kind, given: Value) -> Result<Box<Start>,
     }
     let outside = config.given.get("client-tools").filter(|it| !it.is_nil());
     tools.add_outside(ClientTool::read_all(outside)?)?;
+    let knowledge = config.given.get("knowledge").filter(|it| !it.is_nil());
+    let knowledge = knowledge.map(Knowledge::read).transpose()?;
+    if let Some(knowledge) = &knowledge {
+        tools.add_named(knowledge.tools()?)?;
+    }
     tools.add(extras.tools());
     let given = |key: &str| config.given.get(key).filter(|it| !it.is_nil());
     let skills = Skills::open(cx, given("skills")).await?;
@@ -110,7 +116,10 @@ async fn start(cx: &StepContext, kind: Kind, given: Value) -> Result<Box<Start>,
     let budget = config.limits.budget.into_iter();
     let budget = budget.chain(budgets.into_iter().flatten());
     let more: Vec<String> = skills.notice().into_iter().chain(before.memory).collect();
-    let prompt = prompt::opening(cx, &config, &tools, &more)?;
+    let mut prompt = prompt::opening(cx, &config, &tools, &more)?;
+    if let Some(knowledge) = &knowledge {
+        prompt.recalled = knowledge.recall(cx, &prompt.asked).await?;
+    }
     let mut thread = given("thread").map(|it| Thread::read(cx, it)).transpose()?;
     let earlier = match &mut thread {
         Some(thread) => thread.open(cx).await?,

@@ -58,6 +58,7 @@ const STEPS: &[&[&str]] = &[
     &[delivery::SCHEMA],
     &[runs::FORMAT_11],
     &[runs::FORMAT_12],
+    &[search::FORMAT_13],
 ];
 /// Maximum time that another process may lock the file.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);

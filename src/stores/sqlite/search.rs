@@ -50,6 +50,9 @@ macro_rules! words_of {
     };
 }
 
+/// The full-text table of documents and memories.
+pub(crate) const FORMAT_13: &str = words_of!("knowledge");
+
 /// The tables of this part. `search_todo` lists the resources to be indexed, initially all; `search_mark` is the number
 /// up to which runs are indexed.
 pub(crate) const SCHEMA: &str = concat!(

@@ -4,15 +4,19 @@
 //! address below these nouns, also for what the layers around the routes refuse.
 
 mod client;
+mod delayed;
 mod documents;
 mod generations;
+mod knowledge;
 mod nouns;
 mod openapi;
 mod records;
 mod sessions;
 mod stream;
+mod tags;
 mod traces;
 
+pub(crate) use delayed::answer_delayed;
 pub(crate) use openapi::document;
 
 use axum::Router;
@@ -54,9 +58,11 @@ const META: &str = "agentsMeta";
 pub(super) fn routes() -> Router<Shared> {
     documents::routes()
         .merge(generations::routes())
+        .merge(knowledge::routes())
         .merge(nouns::routes())
         .merge(openapi::routes())
         .merge(sessions::routes())
+        .merge(tags::routes())
         .merge(traces::routes())
 }
 

@@ -61,6 +61,27 @@ impl Query {
         Ok(Query(found))
     }
 
+    /// As [`Query::read`], with a parameter that may be given several times. Returns its values, too.
+    ///
+    /// # Errors
+    /// As for [`Query::read`].
+    pub(super) fn read_repeated(
+        text: Option<&str>,
+        known: &[&str],
+        repeated: &str,
+    ) -> Result<(Query, Vec<String>), Problem> {
+        let pairs = text.unwrap_or_default().split('&');
+        let name_of = |pair: &str| decoded(pair.split('=').next().unwrap_or_default(), true);
+        let (mut rest, mut values) = (Vec::new(), Vec::new());
+        for pair in pairs {
+            match name_of(pair)? == repeated {
+                true => values.push(decoded(pair.split_once('=').map_or("", |it| it.1), true)?),
+                false => rest.push(pair),
+            }
+        }
+        Ok((Query::read(Some(&rest.join("&")), known)?, values))
+    }
+
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
     }

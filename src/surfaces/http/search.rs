@@ -145,5 +145,7 @@ async fn reaches(cx: &EngineContext, caller: &Caller, hit: &SearchHit) -> Result
             TokenKind::Owner | TokenKind::Service => !caller.token.is_limited_to_flows(),
             TokenKind::User | TokenKind::Anon => false,
         },
+        // It has addresses of its own.
+        SearchTarget::Knowledge => false,
     })
 }

@@ -20,7 +20,7 @@ use flowstone_engine::{Engine, Interrupt};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tower::ServiceExt as _;
 use tower_http::catch_panic::CatchPanicLayer;
 use tracing::{Instrument as _, Span, field, info_span};
@@ -82,6 +82,8 @@ pub(crate) struct Server {
     pub interrupt: Interrupt,
     /// Set when the server stops. A flag of many readers that each look at the interrupt would cost time.
     pub stopping: watch::Sender<bool>,
+    /// Wakes what answers delayed messages of sessions.
+    pub delayed: Notify,
 }
 
 pub(crate) type Shared = Arc<Server>;

@@ -4,6 +4,7 @@ use flowstone_model::ports::{SearchHit, SearchTarget, StoreError, WordQuery};
 use flowstone_model::search::Term;
 use rusqlite::types::Value as Sql;
 use rusqlite::{Connection, params, params_from_iter};
+use serde_json::json;
 
 use super::super::failure::failed;
 use super::docs;
@@ -19,10 +20,16 @@ pub(crate) fn by_words(db: &Connection, query: &WordQuery) -> Result<Vec<SearchH
     let mut values = vec![Sql::Text(expression.clone())];
     let mut sql = format!("SELECT search_{name}.rowid, search_{name}.rank FROM search_{name}");
     let mut conditions = format!("search_{name} MATCH ?");
-    if let Some(prefix) = &query.filter.prefix
-        && query.target == SearchTarget::Resources
-    {
+    let prefix = query.filter.prefix.as_ref();
+    let prefix = prefix.filter(|_| query.target == SearchTarget::Resources);
+    if prefix.is_some() || query.filter.ids.is_some() {
         sql += &format!(" JOIN search_doc AS doc ON doc.num = search_{name}.rowid");
+    }
+    if let Some(ids) = &query.filter.ids {
+        conditions += " AND doc.id IN (SELECT value FROM json_each(?))";
+        values.push(Sql::Text(json!(ids).to_string()));
+    }
+    if let Some(prefix) = prefix {
         conditions += " AND substr(doc.id, 1, length(?)) = ?";
         values.extend([prefix, prefix].map(|text| Sql::Text(text.clone())));
     }

@@ -141,7 +141,7 @@ pub(crate) fn clear_part(db: &Connection) -> Result<bool, StoreError> {
 
 /// Deletes the full-text tables, even damaged ones, and creates them again.
 pub(crate) fn redo_all(db: &Connection) -> Result<u64, StoreError> {
-    for target in SearchTarget::ALL {
+    for target in SearchTarget::EVERY {
         let name = target.name();
         db.execute_batch(&format!(
             "INSERT INTO search_{name} (search_{name}) VALUES ('rebuild')"

@@ -10,6 +10,7 @@ use flowstone_model::ports::{
 use flowstone_model::search::chunks;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension as _, params};
+use serde_json::json;
 
 use super::super::failure::failed;
 use super::ask::one_line;
@@ -228,21 +229,24 @@ fn best(
     let prefix = prefix.filter(|_| target == SearchTarget::Resources);
     let except = query.filter.except.as_ref();
     let except = except.filter(|_| target == SearchTarget::Runs);
+    let ids = query.filter.ids.as_ref().map(|ids| json!(ids).to_string());
     // Without a filter, the index alone answers.
     let mut sql = db
-        .prepare_cached(match prefix.is_some() || except.is_some() {
+        .prepare_cached(match prefix.is_some() || except.is_some() || ids.is_some() {
             false => "SELECT embedded, num FROM search_doc INDEXED BY search_doc_embedded
-                      WHERE embedded IS NOT NULL AND target = ?1 AND ?2 IS NULL AND ?3 IS NULL",
+                      WHERE embedded IS NOT NULL AND target = ?1 AND ?2 IS NULL AND ?3 IS NULL AND ?4 IS NULL",
             true => "SELECT embedded, num FROM search_doc
                      WHERE embedded IS NOT NULL AND target = ?1
-                       AND (?2 IS NULL OR substr(id, 1, length(?2)) = ?2) AND (?3 IS NULL OR id <> ?3)",
+                       AND (?2 IS NULL OR substr(id, 1, length(?2)) = ?2) AND (?3 IS NULL OR id <> ?3)
+                       AND (?4 IS NULL OR id IN (SELECT value FROM json_each(?4)))",
         })
         .map_err(failed)?;
     let mut rows = sql
         .query(params![
             target.name(),
             prefix,
-            except.map(|run| run.as_str())
+            except.map(|run| run.as_str()),
+            ids
         ])
         .map_err(failed)?;
     let mut heap: BinaryHeap<Candidate> = BinaryHeap::new();

@@ -3,7 +3,7 @@
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Path, RawQuery, State};
-use axum::http::{HeaderMap, Method};
+use axum::http::HeaderMap;
 use axum::response::Response;
 use axum::routing::get;
 use flowstone_fronts::agents::documents;
@@ -12,10 +12,9 @@ use serde_json::Value as Json;
 
 use super::client::Client;
 use super::nouns::{Create, Delete, Update, create, delete, list, show, update};
-use super::sessions::change_of;
 use crate::http::answer::Answer;
 use crate::http::problem::Problem;
-use crate::http::server::{EngineContext, Shared};
+use crate::http::server::Shared;
 
 pub(super) fn routes() -> Router<Shared> {
     Router::new()
@@ -28,10 +27,6 @@ pub(super) fn routes() -> Router<Shared> {
             get(show_document)
                 .patch(update_document)
                 .delete(delete_document),
-        )
-        .route(
-            "/api/v1/documents/{id}/tags",
-            get(tags).put(tags).patch(tags),
         )
 }
 
@@ -87,22 +82,4 @@ async fn delete_document(
 ) -> Result<Response, Problem> {
     let gone: Delete = |engine, id| Box::pin(Records::Documents.delete(engine, id));
     delete((server, client), id, gone).await
-}
-
-async fn tags(
-    State(server): State<Shared>,
-    client: Client,
-    Path(id): Path<String>,
-    method: Method,
-    headers: HeaderMap,
-    body: Body,
-) -> Result<Answer, Problem> {
-    let change = change_of((&client, &method), (headers, body)).await?;
-    let tags = server
-        .ask(async move |cx: &EngineContext| {
-            let document = Records::Documents.get(&cx.engine, &id).await?;
-            document.tags(&cx.engine, change).await
-        })
-        .await?;
-    Ok(Answer::ok(tags))
 }

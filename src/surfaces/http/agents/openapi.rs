@@ -6,7 +6,8 @@ use axum::routing::get;
 use flowstone_engine::token::Scope;
 use flowstone_fronts::agents::body::{Kind, Member};
 use flowstone_fronts::agents::{
-    actors, agent, documents, generations, projects, providers, sessions, tools,
+    actors, agent, documents, generations, knowledge, memories, projects, providers, sessions,
+    tools,
 };
 use serde_json::{Map, Value as Json, json};
 
@@ -317,6 +318,77 @@ const ROWS: &[Row] = &[
         "Replaces the tags of a document: the body is a map.",
         None,
     ),
+    (
+        "post",
+        "/knowledge/search",
+        "searchKnowledge",
+        "Searches documents and memories.",
+        Some(knowledge::SEARCH),
+    ),
+    ("get", "/memories", "listMemories", "Lists memories.", None),
+    (
+        "post",
+        "/memories",
+        "createMemory",
+        "Creates a memory.",
+        Some(memories::CREATE),
+    ),
+    (
+        "delete",
+        "/memories/{memory_id}",
+        "deleteMemory",
+        "Deletes a memory with its entries.",
+        None,
+    ),
+    (
+        "get",
+        "/memories/{memory_id}",
+        "getMemory",
+        "Shows a memory.",
+        None,
+    ),
+    (
+        "put",
+        "/memories/{memory_id}",
+        "updateMemory",
+        "Changes members of a memory.",
+        Some(memories::UPDATE_MEMORY),
+    ),
+    (
+        "get",
+        "/memories/{memory_id}/entries",
+        "listMemoryEntries",
+        "Lists the entries of a memory.",
+        None,
+    ),
+    (
+        "post",
+        "/memories/{memory_id}/entries",
+        "createMemoryEntry",
+        "Writes a fact to a memory.",
+        Some(memories::CREATE_ENTRY),
+    ),
+    (
+        "delete",
+        "/memories/{memory_id}/entries/{entry_id}",
+        "deleteMemoryEntry",
+        "Deletes an entry.",
+        None,
+    ),
+    (
+        "get",
+        "/memories/{memory_id}/entries/{entry_id}",
+        "getMemoryEntry",
+        "Shows an entry.",
+        None,
+    ),
+    (
+        "put",
+        "/memories/{memory_id}/entries/{entry_id}",
+        "updateMemoryEntry",
+        "Changes an entry.",
+        Some(memories::UPDATE_ENTRY),
+    ),
     ("get", "/projects", "listProjects", "Lists projects.", None),
     (
         "post",
@@ -434,6 +506,32 @@ const ROWS: &[Row] = &[
     ),
 ];
 
+/// Further records with tags: path and noun.
+const TAGGED: &[(&str, &str)] = &[
+    ("/agents/generations/{generation_id}", "Generation"),
+    ("/agents/{agent_id}", "Agent"),
+    ("/ai-providers/{ai_provider_id}", "AiProvider"),
+    ("/memories/{memory_id}", "Memory"),
+    ("/projects/{project_id}", "Project"),
+    ("/secrets/{secret_id}", "Secret"),
+    ("/tools/{tool_id}", "Tool"),
+    ("/traces/{trace_id}", "Trace"),
+];
+/// What can be done with tags: method, beginning of the operation, and what it does.
+const OF_TAGS: &[(&str, &str, &str)] = &[
+    ("get", "get", "Shows the tags."),
+    ("patch", "merge", "Adds tags, or changes them."),
+    ("put", "replace", "Replaces the tags."),
+];
+
+fn tags(path: &str, noun: &str) -> Json {
+    let mut at = json!({"parameters": parameters(path)});
+    for (method, verb, doc) in OF_TAGS {
+        at[*method] = operation(method, &format!("{verb}{noun}Tags"), doc, None);
+    }
+    at
+}
+
 /// Returns the OpenAPI document of the agents API.
 pub(crate) fn document() -> Json {
     let mut paths = Map::new();
@@ -442,6 +540,9 @@ pub(crate) fn document() -> Json {
             .entry(format!("/api/v1{path}"))
             .or_insert_with(|| json!({"parameters": parameters(path)}));
         at[*method] = operation(method, id, doc, *members);
+    }
+    for (path, noun) in TAGGED {
+        paths.insert(format!("/api/v1{path}/tags"), tags(path, noun));
     }
     json!({
         "openapi": "3.1.0",
@@ -464,8 +565,9 @@ fn parameters(path: &str) -> Json {
 }
 
 fn operation(method: &str, id: &str, doc: &str, members: Option<&[Member]>) -> Json {
-    let is_new = id.starts_with("create") && id != "createAgentGeneration";
-    let may_be_new = id == "addSessionMessage";
+    let is_new = id.starts_with("create")
+        && !["createActor", "createAgentGeneration", "createMemoryEntry"].contains(&id);
+    let may_be_new = ["addSessionMessage", "createActor", "createMemoryEntry"].contains(&id);
     let may_be_left = ["addSessionMessage", "generateSessionResponse"].contains(&id);
     let (status, answer) = match method {
         "delete" => ("204", json!({"description": "It is deleted."})),
@@ -488,7 +590,7 @@ fn operation(method: &str, id: &str, doc: &str, members: Option<&[Member]>) -> J
         "responses": {status: answer, "default": refused},
     });
     for (status, doc) in [
-        (may_be_new.then_some("201"), "The message is added."),
+        (may_be_new.then_some("201"), "It is added."),
         (may_be_left.then_some("202"), "The generation has started."),
     ] {
         if let Some(status) = status {

@@ -11,15 +11,16 @@ use flowstone_engine::ports::News;
 use flowstone_engine::token::Scope;
 use flowstone_fronts::agents::actors;
 use flowstone_fronts::agents::error::ApiError;
-use flowstone_fronts::agents::records::{Records, Tags};
+use flowstone_fronts::agents::records::Records;
 use flowstone_fronts::agents::sessions::{self, Session};
-use flowstone_fronts::agents::{generations, ids};
-use serde_json::{Value as Json, json};
+use flowstone_fronts::agents::{generations, ids, pending};
+use serde_json::Value as Json;
 
 use super::client::Client;
 use super::generations::settled;
 use super::read;
 use super::records::{Part, deleted};
+use super::tags::change_of;
 use crate::http::answer::Answer;
 use crate::http::problem::Problem;
 use crate::http::request::Query;
@@ -34,10 +35,6 @@ pub(super) fn routes() -> Router<Shared> {
         .route(
             "/api/v1/actors/{id}",
             get(show_actor).patch(update_actor).delete(delete_actor),
-        )
-        .route(
-            "/api/v1/actors/{id}/tags",
-            get(actor_tags).put(actor_tags).patch(actor_tags),
         )
         .route(
             &format!("{one}/tags"),
@@ -163,23 +160,25 @@ async fn add(
     let is_left = Query::read(query.as_deref(), &["async"])?.flag("async")?;
     let body = read(&headers, body).await?;
     let who = client.who();
-    let (message, is_new, started) = server
+    let (received, started) = server
         .ask(async move |cx: &EngineContext| {
             let mut session = Session::find(&cx.engine, &agent, &id).await?;
-            let (message, is_new) = session.add(&cx.engine, &body).await?;
-            if !is_new || !session.generates_by_itself() {
-                return Ok((message, is_new, None));
-            }
-            let request = json!({"tool_context": body.get("tool_context")});
-            let run = session.generate(&cx.engine, &who, request).await?;
-            let news = generations::news(&cx.engine, &run);
-            Ok::<_, ApiError>((message, is_new, Some((run, news))))
+            let received = pending::receive(&cx.engine, &mut session, &who, &body).await?;
+            let run = received.run.clone();
+            let started = run.map(|run| {
+                let news = generations::news(&cx.engine, &run);
+                (run, news)
+            });
+            Ok::<_, ApiError>((received, started))
         })
         .await?;
+    if received.is_delayed {
+        server.delayed.notify_one();
+    }
     match started {
         Some(started) => answered(&server, started, is_left).await,
-        None if is_new => Ok(Answer::with(StatusCode::CREATED, message)),
-        None => Ok(Answer::ok(message)),
+        None if received.is_new => Ok(Answer::with(StatusCode::CREATED, received.message)),
+        None => Ok(Answer::ok(received.message)),
     }
 }
 
@@ -244,23 +243,6 @@ async fn submit(
     answered(&server, started, false).await
 }
 
-/// Returns the change of tags that a request asks for.
-pub(super) async fn change_of(
-    (client, method): (&Client, &Method),
-    (headers, body): (HeaderMap, Body),
-) -> Result<Option<Tags>, Problem> {
-    if method == Method::GET || method == Method::HEAD {
-        client.need(Scope::Read)?;
-        return Ok(None);
-    }
-    client.need(Scope::Run)?;
-    let body = read(&headers, body).await?;
-    Ok(Some(match *method == Method::PUT {
-        true => Tags::Replace(body),
-        false => Tags::Merge(body),
-    }))
-}
-
 async fn session_tags(
     State(server): State<Shared>,
     client: Client,
@@ -269,29 +251,11 @@ async fn session_tags(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Answer, Problem> {
-    let change = change_of((&client, &method), (headers, body)).await?;
+    let change = change_of((&client, &method, Scope::Run), (headers, body)).await?;
     let tags = server
         .ask(async move |cx: &EngineContext| {
             let session = Session::find(&cx.engine, &agent, &id).await?;
             session.tags(&cx.engine, change).await
-        })
-        .await?;
-    Ok(Answer::ok(tags))
-}
-
-async fn actor_tags(
-    State(server): State<Shared>,
-    client: Client,
-    Path(id): Path<String>,
-    method: Method,
-    headers: HeaderMap,
-    body: Body,
-) -> Result<Answer, Problem> {
-    let change = change_of((&client, &method), (headers, body)).await?;
-    let tags = server
-        .ask(async move |cx: &EngineContext| {
-            let actor = Records::Actors.get(&cx.engine, &id).await?;
-            actor.tags(&cx.engine, change).await
         })
         .await?;
     Ok(Answer::ok(tags))
@@ -305,10 +269,13 @@ async fn create_actor(
 ) -> Result<Answer, Problem> {
     client.need(Scope::Run)?;
     let body = read(&headers, body).await?;
-    let made = server
+    let (actor, is_new) = server
         .ask(async move |cx: &EngineContext| actors::create(&cx.engine, body).await)
         .await?;
-    Ok(Answer::with(StatusCode::CREATED, made))
+    Ok(match is_new {
+        true => Answer::with(StatusCode::CREATED, actor),
+        false => Answer::ok(actor),
+    })
 }
 
 async fn list_actors(

@@ -35,9 +35,17 @@ impl Rows {
     /// # Errors
     /// When the store cannot be read.
     pub async fn list(self, engine: &Engine) -> Result<Vec<Json>, EngineError> {
+        self.list_in(engine.stores()).await
+    }
+
+    /// As [`Rows::list`], without an engine.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn list_in(self, stores: &Stores) -> Result<Vec<Json>, EngineError> {
         let mut all = Vec::new();
         loop {
-            let found = self.rows(engine.stores(), Filter::ALL, all.len()).await?;
+            let found = self.rows(stores, Filter::ALL, all.len()).await?;
             let is_last = found.len() < PAGE;
             all.extend(found);
             if is_last {
@@ -138,19 +146,28 @@ impl Rows {
         data: &Json,
         mode: WriteMode,
     ) -> Result<(), StoreError> {
+        let op = self.writing(key, data, mode);
+        engine.stores().tables.apply(op, engine.now_ms()).await?;
+        Ok(())
+    }
+
+    /// Returns the operation that stores a definition in place of the one under its key.
+    pub fn putting(self, key: &str, data: &Json) -> TableOp {
+        self.writing(key, data, WriteMode::Upsert)
+    }
+
+    fn writing(self, key: &str, data: &Json, mode: WriteMode) -> TableOp {
         let row = vec![
             (KEY.to_owned(), Cell::Text(key.to_owned())),
             (DATA.to_owned(), Cell::Text(data.to_string())),
         ];
-        let op = TableOp::Write(WriteRows {
+        TableOp::Write(WriteRows {
             table: self.target(),
             rows: vec![row],
             mode,
             key_fields: vec![KEY.to_owned()],
             index_fields: Vec::new(),
-        });
-        engine.stores().tables.apply(op, engine.now_ms()).await?;
-        Ok(())
+        })
     }
 
     async fn rows(

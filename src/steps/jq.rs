@@ -1,0 +1,261 @@
+//! `:jq`: selects from data with a jq filter.
+//!
+//! The filter language is the part of jq that reads: paths, pipes, conditions, arithmetic and the functions in [`functions`]. It has
+//! no recursion of its own, no assignment and no access to anything but its input, and each run has a budget, so that a filter from
+//! a stranger ends.
+
+mod evaluate;
+mod functions;
+mod lex;
+mod order;
+mod parse;
+
+use flowstone_flow::step::{
+    Effect, Field, FieldType, LocalFuture, Outcome, Step, StepContext, StepError, StepSpec,
+};
+use flowstone_lang::value::Value;
+use serde_json::Value as Json;
+
+use crate::fields::Fields;
+use crate::json::{from_json, to_json};
+
+/// The code of a filter that is wrong.
+pub const MALFORMED: &str = "E1284";
+/// The code of a filter that fails, or that selects nothing.
+pub const FAILED: &str = "E1285";
+/// Maximum length of a filter, in bytes.
+const FILTER_MAX: usize = 4_000;
+/// The budget of a run: values that are made, and parts of 16 bytes of texts.
+const BUDGET: usize = 4_000_000;
+
+/// The `:jq` step.
+pub struct Jq;
+
+const SPEC: StepSpec = StepSpec {
+    kind: "jq",
+    operations: None,
+    aliases: &[],
+    doc: "Selects from data with a jq filter.\n\n\
+        The data is `:value`, or the JSON text `:json`; a text that is not JSON is taken as a string. The value has all \
+        outputs of the filter, the first of them, and `:text`: strings as they are, other outputs as JSON, each on a line of \
+        its own. A filter that gives nothing, or only null, fails.",
+    fields: FIELDS,
+    examples: &[
+        "(flow/step :jq :text {:json (:body answer) :filter \".data.transcription.text\"})",
+        "(flow/step :jq :names {:value users :filter \"map(select(.active) | .name) | join(\\\", \\\")\"})",
+    ],
+    effect: Effect::Pure,
+};
+
+const FIELDS: &[Field] = &[
+    Field::optional("filter", FieldType::Text, "The jq filter.").or("."),
+    Field::optional("json", FieldType::Text, "The data, as JSON text."),
+    Field::optional("value", FieldType::Any, "The data."),
+];
+
+impl Step for Jq {
+    fn spec(&self) -> &'static StepSpec {
+        &SPEC
+    }
+
+    fn run<'a>(
+        &'a self,
+        _: &'a StepContext,
+        config: Value,
+    ) -> LocalFuture<'a, Result<Outcome, StepError>> {
+        Box::pin(async move { select(Fields::new(&config)).map(Outcome::Value) })
+    }
+}
+
+fn select(fields: Fields<'_>) -> Result<Value, StepError> {
+    let filter = Filter::read(fields.text("filter")?.unwrap_or("."))
+        .map_err(|message| StepError::config(MALFORMED, message))?;
+    let input = match fields.text("json")? {
+        Some(text) => serde_json::from_str(text).unwrap_or_else(|_| Json::String(text.to_owned())),
+        None => match fields.get("value") {
+            Some(value) => to_json(value).map_err(|error| {
+                StepError::config(FAILED, format!("`:value` is not data: {error}"))
+            })?,
+            None => Json::Null,
+        },
+    };
+    let outputs = filter
+        .run(&input)
+        .map_err(|message| StepError::new(FAILED, "jq", message))?;
+    if outputs.iter().all(Json::is_null) {
+        return Err(StepError::new(FAILED, "jq", "the filter selects nothing"));
+    }
+    let texts = outputs.iter().map(|output| match output {
+        Json::String(text) => text.clone(),
+        other => other.to_string(),
+    });
+    let text = texts.collect::<Vec<_>>().join("\n");
+    let first = outputs.first().map_or(Value::Nil, from_json);
+    Ok(Value::map([
+        (Value::keyword("text"), Value::from(text)),
+        (Value::keyword("value"), first),
+        (
+            Value::keyword("values"),
+            Value::vector(outputs.iter().map(from_json)),
+        ),
+    ]))
+}
+
+/// A filter that was read.
+#[derive(Debug, Clone)]
+pub struct Filter(parse::Expression);
+
+impl Filter {
+    /// Reads a filter.
+    ///
+    /// # Errors
+    /// A message that says what is wrong, and where.
+    pub fn read(text: &str) -> Result<Filter, String> {
+        if text.len() > FILTER_MAX {
+            return Err(format!("the jq filter is longer than {FILTER_MAX} bytes"));
+        }
+        parse::read(text).map(Filter)
+    }
+
+    /// Returns the outputs for an input.
+    ///
+    /// # Errors
+    /// A message of the filter's first error; also when it needs too much.
+    pub fn run(&self, input: &Json) -> Result<Vec<Json>, String> {
+        let mut run = evaluate::Run::new(BUDGET);
+        let outputs = run.outputs(&self.0, input);
+        outputs.map_err(|stop| stop.message())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value as Json, json};
+
+    use super::Filter;
+
+    #[track_caller]
+    fn check(filter: &str, expected: &str) {
+        let input = json!({
+            "data": {"text": "deep", "n": 2}, "items": [{"lang": "pt-BR", "text": "oi"}, {"lang": "en", "text": "hi"}],
+            "segments": [{"text": "a"}, {"text": "b"}], "null": null, "list": [3, 1, 2, 1],
+        });
+        let found = Filter::read(filter).and_then(|filter| filter.run(&input));
+        let found = match found {
+            Ok(outputs) => outputs
+                .iter()
+                .map(Json::to_string)
+                .collect::<Vec<_>>()
+                .join(" "),
+            Err(error) => error,
+        };
+        assert_eq!(found, expected, "{filter}");
+    }
+
+    #[test]
+    fn paths_select_parts() {
+        check(".data.text", r#""deep""#);
+        check(".items[] | select(.lang == \"pt-BR\") | .text", r#""oi""#);
+        check(".text // .data.text // \"\"", r#""deep""#);
+        check(".segments | map(.text) | join(\" \")", r#""a b""#);
+        check(".list[0], .list[-1], .[\"data\"].n", "3 1 2");
+        check(".list[1:3], .list[:1], .data.text[2:]", r#"[1,2] [3] "ep""#);
+        check(".items[].lang", r#""pt-BR" "en""#);
+        check(".\"data\".\"n\", .missing.deeper, (.list.x?)", "2 null");
+        check("[.. | numbers] | length", "5");
+    }
+
+    #[test]
+    fn values_are_made_and_compared() {
+        check(
+            "{n: .data.n, \"t\": .data.text, (\"k\" + \"1\"): 1}",
+            r#"{"n":2,"t":"deep","k1":1}"#,
+        );
+        check("\"\\(.data.n) of \\(.list | length)!\"", r#""2 of 4!""#);
+        check(
+            "if .data.n > 1 then \"many\" elif . then 1 else 0 end",
+            r#""many""#,
+        );
+        check("1 + 2 * 3 - 4 / 2, 7 % 4, -(.data.n)", "5 3 -2");
+        check(
+            "[1, \"a\"] + [null], {a: 1} + {b: 2}, null + 1",
+            r#"[1,"a",null] {"a":1,"b":2} 1"#,
+        );
+        check(".list as $l | $l[0] + ($l | length)", "7");
+        check("true and (null | not), false or false", "true false");
+        check(
+            "try error(\"x\") catch ., (.data.text | tonumber? // 0)",
+            r#""x" 0"#,
+        );
+        check("reduce .list[] as $n (0; . + $n)", "7");
+    }
+
+    #[test]
+    fn functions_are_those_of_jq() {
+        check(
+            ".list | sort, unique, min, max, add, reverse",
+            "[1,1,2,3] [1,2,3] 1 3 7 [1,2,1,3]",
+        );
+        check(
+            ".data | keys, length, has(\"n\"), to_entries[0].key",
+            r#"["n","text"] 2 true "text""#,
+        );
+        check(
+            ".items | map(.text) | first, last, index(\"hi\")",
+            r#""oi" "hi" 1"#,
+        );
+        check(
+            ".items | sort_by(.lang) | map(.lang), (group_by(.lang) | length)",
+            r#"["en","pt-BR"] 2"#,
+        );
+        check(
+            "\"a,b\" | split(\",\"), ascii_upcase, startswith(\"a\"), ltrimstr(\"a\")",
+            r#"["a","b"] "A,B" true ",b""#,
+        );
+        check(
+            ".data | with_entries(.value |= 1)",
+            "assignment is not supported at character 29 of the jq filter: it only reads",
+        );
+        check(
+            "[limit(2; .list[])], any(.list[]; . > 2), all(.list[]; . > 2)",
+            "[3,1] true false",
+        );
+        check(
+            ".data | map_values(tostring), (tojson | fromjson | .n)",
+            r#"{"text":"deep","n":"2"} 2"#,
+        );
+        check(
+            "[.list[] | select(. != 1)] | flatten | contains([3])",
+            "true",
+        );
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        check(".a[", "the jq filter ends where an expression was expected");
+        check(".data | nothing", "there is no jq function `nothing/0`");
+        check(".data.text.x", "cannot index a string with \"x\"");
+        check("$x", "the jq filter has no variable `$x` at character 1");
+        check("halt", "there is no jq function `halt/0`");
+        check("env", "there is no jq function `env/0`");
+    }
+
+    #[test]
+    fn filters_that_need_too_much_end() {
+        let doubled = "[., .] | ".repeat(40);
+        check(
+            &format!("{doubled} length"),
+            "the jq filter needs too much time or memory",
+        );
+        check(
+            "\"x\" * 1000000000",
+            "the jq filter needs too much time or memory",
+        );
+        check(
+            "[range(100000000)] | length",
+            "the jq filter needs too much time or memory",
+        );
+        let deep = format!("{}1{}", "[".repeat(90), "]".repeat(90));
+        check(&deep, "the jq filter is nested too deeply");
+    }
+}
