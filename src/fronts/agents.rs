@@ -17,6 +17,7 @@ pub mod messages;
 pub mod projects;
 pub mod providers;
 pub mod records;
+pub mod servers;
 pub mod sessions;
 pub mod tools;
 pub mod traces;

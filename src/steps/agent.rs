@@ -25,6 +25,7 @@ mod outside;
 mod prompt;
 mod result;
 mod rounds;
+mod servers;
 pub(crate) mod tool;
 pub(crate) mod tools;
 mod toolset;
@@ -178,7 +179,7 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "active-tools",
         FieldType::List(&FieldType::Name),
-        "The names of the tools that the model is offered; all if it is empty. `:step-rules` overrides it.",
+        "The names of the tools that the model is offered; all if it is empty. `\"github_*\"` stands for all names that begin so. `:step-rules` overrides it.",
     ),
     Field::optional(
         "after-tool-call",
@@ -302,6 +303,11 @@ const FIELDS: &[Field] = &[
         "max-tool-calls",
         FieldType::IntIn(1, 1000),
         "Maximum number of tool calls, including refused ones. Default 100.",
+    ),
+    Field::optional(
+        "mcp-tools",
+        FieldType::List(&FieldType::Keys(servers::TOOL)),
+        "Tools of servers, as their lists have them when the agent starts: `[{:name \"github\" :adapter :github/all}]`. A server without a list is reported in `:warnings`; a turn that requires one of its tools fails.",
     ),
     Field::optional(
         "memory",

@@ -12,7 +12,7 @@ use super::body::Body;
 use super::error::ApiError;
 use super::providers::Place;
 use super::records::Records;
-use super::{ids, tools};
+use super::{ids, servers, tools};
 use crate::graph::compile::text::{Lines, edn, keyword, quoted};
 
 /// How long a generation waits for the outputs of client tools.
@@ -63,6 +63,12 @@ pub fn compile(agent: &Agent, place: &Place) -> Result<String, ApiError> {
     );
     out.line(1, &format!(":api/agent {}", quoted(record.id())));
     out.line(1, &format!(":api/project {}", quoted(record.project())));
+    let servers = agent.tools.iter().filter(|tool| servers::is_server(tool));
+    let (slots, adapters): (Vec<String>, Vec<String>) = servers.map(servers::definition).unzip();
+    if !slots.is_empty() {
+        out.line(1, &format!(":requires [{}]", slots.join(" ")));
+        out.line(1, &format!(":mcp [{}]", adapters.join(" ")));
+    }
     out.line(1, ":flow");
     out.line(1, &format!("'(if (= 0 (:{DEPTH} (flow/input)))"));
     out.line(
@@ -127,13 +133,18 @@ pub fn tool_options(agent: &Agent, headers: &Map<String, Json>) -> Map<String, J
     };
     let client = of(&tools::is_client);
     let idle = of(&tools::is_idle);
-    let http = of(&|tool| !tools::is_client(tool) && !tools::is_idle(tool));
+    let http = of(&|tool| tool.text("type") == Some("http") && !tools::is_idle(tool));
+    let servers = agent.tools.iter().filter(|tool| servers::is_server(tool));
+    let servers: Vec<Json> = servers.map(|tool| servers::entry(tool, headers)).collect();
     let mut options = Map::new();
     if !client.is_empty() {
         options.insert("client-tools".to_owned(), Json::Array(client));
     }
     if !http.is_empty() {
         options.insert("http-tools".to_owned(), Json::Array(http));
+    }
+    if !servers.is_empty() {
+        options.insert("mcp-tools".to_owned(), Json::Array(servers));
     }
     if !idle.is_empty() {
         options.insert("tools".to_owned(), json!({"definitions": idle}));

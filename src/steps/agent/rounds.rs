@@ -17,6 +17,7 @@ use super::notes::{facts, shortened};
 use super::outside::ClientTool;
 use super::prompt;
 use super::result::{Ending, Record};
+use super::servers;
 use super::tools;
 use super::toolset::Toolset;
 use crate::llm::ESTIMATED;
@@ -64,6 +65,13 @@ async fn start(cx: &StepContext, kind: Kind, given: Value) -> Result<Box<Start>,
     let mut tools = Toolset::read(cx, &config.envelope).await?;
     if let Some(given) = config.given.get("http-tools").filter(|it| !it.is_nil()) {
         tools.add_named(tools::of_http(given, tools::most_chars(cx))?)?;
+    }
+    if let Some(given) = config.given.get("mcp-tools").filter(|it| !it.is_nil()) {
+        let listed = servers::of(cx, given).await?;
+        for failure in listed.servers.iter().filter_map(|it| it.failure.clone()) {
+            extras.warn(cx, failure);
+        }
+        tools.add_servers(listed)?;
     }
     let outside = config.given.get("client-tools").filter(|it| !it.is_nil());
     tools.add_outside(ClientTool::read_all(outside)?)?;

@@ -10,6 +10,7 @@ use flowstone_lang::value::Value;
 use super::control::Selection;
 use super::notes::facts;
 use super::outside::ClientTool;
+use super::servers::{Asked, Listed};
 use super::tool::{Tool, ToolKind};
 use super::{inputs, tools};
 use crate::json;
@@ -22,6 +23,8 @@ pub(super) struct Toolset {
     client: Vec<Value>,
     /// Tools whose results come from outside, while the loop waits.
     outside: Vec<ClientTool>,
+    /// The servers of `:mcp-tools`.
+    servers: Vec<Asked>,
 }
 
 impl Toolset {
@@ -31,6 +34,7 @@ impl Toolset {
             tools: tools::all(cx, envelope).await?,
             client: envelope.definitions.clone(),
             outside: Vec::new(),
+            servers: Vec::new(),
         })
     }
 
@@ -56,6 +60,38 @@ impl Toolset {
             self.tools.push(tool);
         }
         Ok(())
+    }
+
+    /// Adds the tools of servers.
+    ///
+    /// # Errors
+    /// E0836: when a name is taken.
+    pub(super) fn add_servers(&mut self, listed: Listed) -> Result<(), StepError> {
+        self.servers.extend(listed.servers);
+        self.add_named(listed.tools)
+    }
+
+    /// Returns why a tool is unknown, if its server did not list its tools.
+    pub(super) fn unlisted(&self, name: &str) -> Option<&str> {
+        let mut servers = self.servers.iter();
+        let server = servers.find(|it| it.failure.is_some() && name.starts_with(&it.prefix))?;
+        server.failure.as_deref().filter(|_| !self.knows(name))
+    }
+
+    /// Returns why a server did not list its tools, if there is such a server.
+    pub(super) fn first_unlisted(&self) -> Option<&str> {
+        self.servers.iter().find_map(|it| it.failure.as_deref())
+    }
+
+    /// Tells whether a name of the loop control stands for a tool that may be called: `github_*` for all tools of a server.
+    pub(super) fn is_nameable(&self, name: &str) -> bool {
+        match name.strip_suffix('*') {
+            Some(prefix) => {
+                self.servers.iter().any(|it| it.prefix == prefix)
+                    || self.all_names().iter().any(|it| it.starts_with(prefix))
+            }
+            None => self.knows(name) || self.unlisted(name).is_some(),
+        }
     }
 
     fn refuse_taken(&self, name: &str) -> Result<(), StepError> {
@@ -192,6 +228,7 @@ impl Toolset {
             tools,
             client: self.client.clone(),
             outside: self.outside.clone(),
+            servers: self.servers.clone(),
         })
     }
 
