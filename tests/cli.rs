@@ -5,6 +5,7 @@ mod agents;
 mod agents_http;
 #[cfg(unix)]
 mod agents_loop;
+mod agents_servers;
 #[cfg(unix)]
 mod agents_sessions;
 #[cfg(unix)]

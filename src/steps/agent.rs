@@ -32,6 +32,8 @@ mod toolset;
 mod trace;
 mod usage;
 
+pub use servers::LISTING;
+
 use flowstone_flow::flow::Flow;
 use flowstone_flow::permission::PlannedNeed;
 use flowstone_flow::step::{

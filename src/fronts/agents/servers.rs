@@ -8,7 +8,7 @@ use serde_json::{Map, Value as Json, json};
 
 use super::body::{Body, Kind, Member};
 use super::error::ApiError;
-use super::records::Record;
+use super::records::{Record, Records};
 use super::{context, ids};
 use crate::address::host_of;
 use crate::graph::compile::text::{keyword, quoted};
@@ -22,6 +22,8 @@ const SECRET: &str = "secret";
 /// The member of `mcp` under which the token is kept.
 const SECRET_ID: &str = "secret_id";
 const AUTHORIZATION: &str = "authorization";
+/// The beginning of the ids of adapters; the rest is the key of the tool.
+const ADAPTER: &str = "agents/tool-";
 
 /// Tells whether a tool is a server.
 pub fn is_server(record: &Record) -> bool {
@@ -92,7 +94,27 @@ pub fn names(record: &Record) -> String {
 }
 
 fn adapter(record: &Record) -> String {
-    format!("agents/tool-{}", record.key())
+    format!("{ADAPTER}{}", record.key())
+}
+
+/// Returns the key of the tool that an adapter was made of.
+pub fn tool_of(adapter: &str) -> Option<&str> {
+    adapter.trim_start_matches(':').strip_prefix(ADAPTER)
+}
+
+/// Returns the address of a server; nothing if its tool is deleted.
+///
+/// # Errors
+/// When the store cannot be read.
+pub async fn address(engine: &Engine, tool: &str) -> Result<Option<String>, ApiError> {
+    match Records::Tools.get(engine, tool).await {
+        Ok(record) => {
+            let url = record.get("mcp").and_then(|it| it.get("url")?.as_str());
+            Ok(url.map(str::to_owned))
+        }
+        Err(ApiError::Refused(_)) => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// Returns the slot of the connection and the adapter of a server, as text of a flow.

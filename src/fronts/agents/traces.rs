@@ -4,7 +4,8 @@ use flowstone_engine::Engine;
 use flowstone_engine::codec;
 use flowstone_engine::feed_event::instant;
 use flowstone_engine::json::items;
-use flowstone_engine::{StepStatus, ToolCall, Turn};
+use flowstone_engine::{StepReport, StepStatus, ToolCall, Turn};
+use flowstone_steps::agent::LISTING;
 use flowstone_lang::value::Value;
 use flowstone_model::json::to_json;
 use serde_json::{Value as Json, json};
@@ -12,7 +13,7 @@ use serde_json::{Value as Json, json};
 use super::compile::{Origin, STEP};
 use super::error::ApiError;
 use super::generations::{self, Filter, Page};
-use super::ids;
+use super::{ids, servers};
 
 /// The id of the step that waits for the outputs of client tools.
 const CLIENT: &str = "client";
@@ -31,7 +32,34 @@ pub async fn show(engine: &Engine, id: &str) -> Result<Json, ApiError> {
     let mut trace = head(&row.id, &origin, row.created_ms);
     trace["step_count"] = json!(steps.len());
     trace["steps"] = Json::Array(steps);
+    let mut problems = Vec::new();
+    for step in &report.steps {
+        problems.extend(unlisted(engine, step).await?);
+    }
+    trace["problems"] = Json::Array(problems);
     Ok(trace)
+}
+
+/// Returns the problem of a server that did not list its tools.
+async fn unlisted(engine: &Engine, step: &StepReport) -> Result<Option<Json>, ApiError> {
+    let path = step.path.strip_prefix(STEP);
+    let name = path.and_then(|path| path.strip_prefix('/')?.strip_prefix(LISTING));
+    let name = name.filter(|_| step.kind == "mcp" && step.status == StepStatus::Failed);
+    let Some(name) = name else {
+        return Ok(None);
+    };
+    let request = step.request.as_deref().map(data);
+    let adapter = request.as_ref().and_then(|it| it.get("adapter")?.as_str());
+    let server = match adapter.and_then(servers::tool_of) {
+        Some(tool) => servers::address(engine, tool).await?,
+        None => None,
+    };
+    Ok(Some(json!({
+        "type": "mcp_tools_unlisted",
+        "tool_name": name,
+        "server": server,
+        "message": step.error,
+    })))
 }
 
 /// The text of a turn that is over.

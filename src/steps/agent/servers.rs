@@ -48,7 +48,7 @@ pub(super) const TOOL: &[Field] = &[
 ];
 const KEYS: &[&str] = &["adapter", "call-headers", "headers", "name", "preset"];
 /// The id of the nested step that asks a server for its tools, before the name of the entry.
-const LISTING: &str = "mcp_tools_";
+pub const LISTING: &str = "mcp_tools_";
 /// Maximum number of servers that are asked at a time.
 const AT_ONCE: usize = 8;
 
