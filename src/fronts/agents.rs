@@ -13,10 +13,13 @@ pub mod documents;
 pub mod error;
 pub mod generations;
 pub mod ids;
+pub mod keys;
 pub mod messages;
+pub mod policies;
 pub mod projects;
 pub mod providers;
 pub mod records;
+pub mod rights;
 pub mod servers;
 pub mod sessions;
 pub mod tools;
@@ -48,6 +51,8 @@ pub mod codes {
     pub const NOT_RUNNABLE: &str = "E1270";
     /// A direct call of a tool failed.
     pub const CALL_FAILED: &str = "E1272";
+    /// The policies of the caller or the boundary of an agent do not allow an action.
+    pub const DENIED: &str = "E1293";
     /// The caller may not do this.
     pub const FORBIDDEN: &str = "E1271";
 }

@@ -6,6 +6,7 @@ use serde_json::{Value as Json, json};
 use super::body::{Body, Kind, Member, texts};
 use super::control::{Known, Named};
 use super::error::ApiError;
+use super::policies::Policy;
 use super::records::{Record, Records};
 use super::{projects, tools};
 
@@ -15,7 +16,7 @@ pub const MAX_STEPS: i64 = 20;
 const STEPS_MAX: i64 = 100;
 
 /// Members of agents that are not built.
-const NOT_BUILT: &[&str] = &["boundary_policy", "knowledge_config"];
+const NOT_BUILT: &[&str] = &["knowledge_config"];
 
 /// The body of a new agent, and of changes of one.
 pub const MEMBERS: &[Member] = &[
@@ -25,7 +26,11 @@ pub const MEMBERS: &[Member] = &[
         "The tools of `tool_ids` that every step offers; all if it is empty.",
     ),
     Member::required("ai_provider_id", Kind::Text, "The provider of the model."),
-    Member::optional("boundary_policy", Kind::Object, "Not built."),
+    Member::optional(
+        "boundary_policy",
+        Kind::Object,
+        "A policy: the platform actions that the agent may perform at most.",
+    ),
     Member::optional("instructions", Kind::Text, "The system prompt."),
     Member::optional("knowledge_config", Kind::Object, "Not built."),
     Member::optional(
@@ -156,6 +161,9 @@ impl Agent {
             names.push(name);
         }
         self.known().options(&Body(self.record.members.clone()))?;
+        if let Some(boundary) = self.record.get("boundary_policy") {
+            Policy::read(boundary, "boundary_policy")?;
+        }
         if let Some(schema) = self.record.get("output_schema") {
             let is_schema = jsonschema::validator_for(schema);
             is_schema.map_err(|error| {

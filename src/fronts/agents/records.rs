@@ -14,6 +14,8 @@ pub enum Records {
     Actors,
     Agents,
     Documents,
+    Keys,
+    Policies,
     Projects,
     Providers,
     Secrets,
@@ -36,6 +38,8 @@ impl Records {
             Records::Sessions => "flowstone_api_sessions",
             Records::Actors => "flowstone_api_actors",
             Records::Documents => "flowstone_api_documents",
+            Records::Keys => "flowstone_api_keys",
+            Records::Policies => "flowstone_api_policies",
             Records::Projects => "flowstone_api_projects",
             Records::Providers => "flowstone_api_providers",
             Records::Secrets => "flowstone_api_secrets",
@@ -50,6 +54,8 @@ impl Records {
             Records::Sessions => "sess_",
             Records::Actors => "act_",
             Records::Documents => "doc_",
+            Records::Keys => "key_",
+            Records::Policies => "pol_",
             Records::Projects => "proj_",
             Records::Providers => "aip_",
             Records::Secrets => "sec_",
@@ -64,6 +70,8 @@ impl Records {
             Records::Sessions => "session",
             Records::Actors => "actor",
             Records::Documents => "document",
+            Records::Keys => "API key",
+            Records::Policies => "policy",
             Records::Projects => "project",
             Records::Providers => "AI provider",
             Records::Secrets => "secret",
@@ -136,14 +144,26 @@ impl Records {
     pub async fn create(
         self,
         engine: &Engine,
+        members: Map<String, Json>,
+    ) -> Result<Record, ApiError> {
+        self.create_as(engine, &ids::key(engine), members).await
+    }
+
+    /// Adds a record with an id that has this key.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub async fn create_as(
+        self,
+        engine: &Engine,
+        key: &str,
         mut members: Map<String, Json>,
     ) -> Result<Record, ApiError> {
-        let key = ids::key(engine);
         let now = instant(engine.now_ms());
         members.insert("id".to_owned(), json!(format!("{}{key}", self.prefix())));
         members.insert("created_at".to_owned(), now.clone());
         members.insert("updated_at".to_owned(), now);
-        self.put(engine, &key, members).await
+        self.put(engine, key, members).await
     }
 
     /// Stores a changed record.
