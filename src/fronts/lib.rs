@@ -5,12 +5,18 @@
 #![warn(unreachable_pub)]
 
 use flowstone_flow::format::Formats;
+use flowstone_flow::step::Step;
 
 mod address;
 pub mod agents;
 pub mod graph;
 pub mod rows;
 pub mod tree;
+
+/// Returns the step types of this crate.
+pub fn steps() -> Vec<Box<dyn Step>> {
+    vec![Box::new(agents::platform::Platform)]
+}
 
 /// The formats of files that flows and agents call like flow files.
 pub const FORMATS: Formats = &[&graph::GraphFormat, &tree::TreeFormat];

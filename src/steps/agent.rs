@@ -22,6 +22,7 @@ mod memory;
 mod notes;
 mod output;
 mod outside;
+mod platform;
 mod prompt;
 mod result;
 mod rounds;
@@ -32,6 +33,7 @@ mod toolset;
 mod trace;
 mod usage;
 
+pub use platform::GENERATE;
 pub use servers::LISTING;
 
 use flowstone_flow::flow::Flow;
@@ -337,6 +339,11 @@ const FIELDS: &[Field] = &[
         "output-persist",
         output::FIELD,
         "Stores the answer as a resource, under `:persisted-ref`: `true`, or `{:name :content-type}`.",
+    ),
+    Field::optional(
+        "platform-tools",
+        FieldType::List(&FieldType::Keys(platform::TOOL)),
+        "Actions on the project's records as tools: `[{:name \"docs\" :action \"get-document\"}]`, each a `:platform` step.",
     ),
     Field::optional("presence-penalty", FieldType::Number, "Forwarded."),
     Field::optional(

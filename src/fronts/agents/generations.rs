@@ -20,14 +20,14 @@ use serde_json::{Map, Value as Json, json};
 use super::agent::Agent;
 use super::body::{Body, Kind, Member};
 use super::codes;
-use super::compile::{self, Origin, origin};
+use super::compile::{self, Origin, Start, origin};
 use super::context;
 use super::error::{ApiError, Status as Refused};
 use super::messages::{self, Messages};
 use super::{ids, providers};
 
 /// The depth of nested generations, unless a request says otherwise.
-const MAX_DEPTH: i64 = 10;
+pub const MAX_DEPTH: i64 = 10;
 /// Number of runs that are read at a time.
 const PAGE: usize = 500;
 /// The default and the maximum number of records in a list.
@@ -102,6 +102,8 @@ pub struct Who {
     pub caller: Caller,
     /// Whether the caller may replace the instructions of the agent.
     pub is_operator: bool,
+    /// The id of the token with whose rights generations act; nothing: those of the owner of the project.
+    pub token: Option<String>,
 }
 
 /// The state of a generation.
@@ -158,6 +160,24 @@ pub async fn start_once(
     (body, more): (Json, Map<String, Json>),
     receipts: Vec<NewReceipt>,
 ) -> Result<Submitted, ApiError> {
+    let (loaded, start) = prepare(engine, (agent, who), (body, more)).await?;
+    let options = StartOptions {
+        is_left: true,
+        started_by: Some(who.started_by.clone()),
+        ..StartOptions::with_input(start.input())
+    };
+    Ok(engine.submit_once(&loaded, options, receipts).await?)
+}
+
+/// Returns the flow of a generation, and what it starts with.
+///
+/// # Errors
+/// As for [`start`].
+pub async fn prepare(
+    engine: &Engine,
+    (agent, who): (&Agent, &Who),
+    (body, more): (Json, Map<String, Json>),
+) -> Result<(LoadedFlow, Start), ApiError> {
     let mut body = Body::read(body, GENERATE)?;
     body.refuse("knowledge_config")?;
     let project = agent.record.project();
@@ -177,14 +197,14 @@ pub async fn start_once(
     }
     let mut overrides = overrides(agent, who, &body)?;
     overrides.extend(more);
-    let depth = body.int("max_call_depth").unwrap_or(MAX_DEPTH);
-    let loaded = flow(engine, agent)?;
-    let options = StartOptions {
-        is_left: true,
-        started_by: Some(who.started_by.clone()),
-        ..StartOptions::with_input(compile::input(overrides, depth))
+    let context = body.get("tool_context").and_then(Json::as_object);
+    let start = Start {
+        overrides,
+        depth: body.int("max_call_depth").unwrap_or(MAX_DEPTH),
+        context: context.cloned().unwrap_or_default(),
+        caller: who.token.clone(),
     };
-    Ok(engine.submit_once(&loaded, options, receipts).await?)
+    Ok((flow(engine, agent)?, start))
 }
 
 /// Compiles and checks the flow of an agent.

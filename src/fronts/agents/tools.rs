@@ -13,7 +13,9 @@ use serde_json::{Map, Value as Json, json};
 use super::body::{Body, Kind, Member};
 use super::error::{ApiError, Status};
 use super::records::{Record, Records};
-use super::{codes, context, projects, servers};
+use super::compile::Start;
+use super::generations::{self, Who};
+use super::{actions, codes, context, platform, projects, servers};
 use crate::address::host_of;
 use crate::graph::compile::text::edn;
 
@@ -24,7 +26,7 @@ pub const CREATE: &[Member] = &[
     Member::optional(
         "actions",
         Kind::Texts,
-        "For type `soat`: the actions. Not built.",
+        "For type `soat`: the platform actions, such as `get-document`. The model sees them as `{name}_{action}`.",
     ),
     Member::optional(
         "description",
@@ -69,7 +71,7 @@ pub const UPDATE: &[Member] = &[
     Member::optional(
         "actions",
         Kind::Texts,
-        "For type `soat`: the actions. Not built.",
+        "For type `soat`: the platform actions.",
     ),
     Member::optional(
         "description",
@@ -206,14 +208,20 @@ fn check(engine: &Engine, body: &mut Body, has_server: bool) -> Result<(), ApiEr
         ));
     }
     let kind = body.text("type").unwrap_or_default().to_owned();
-    if matches!(&*kind, "builtin" | "soat") {
-        return Err(ApiError::not_built(format!("`type` `{kind}` is not built")));
-    }
-    for (other, of) in [("actions", "soat"), ("execute", "http"), ("mcp", "mcp")] {
-        if kind != of && body.get(other).is_some() {
+    let is_platform = matches!(&*kind, "builtin" | "soat");
+    for (other, belongs) in [
+        ("actions", is_platform),
+        ("execute", kind == "http"),
+        ("mcp", kind == "mcp"),
+        ("parameters", !is_platform && kind != "mcp"),
+    ] {
+        if !belongs && body.get(other).is_some() {
             let message = format!("`{other}` does not belong to a tool of type `{kind}`");
             return Err(ApiError::invalid(message));
         }
+    }
+    if is_platform {
+        return actions::check(body);
     }
     if kind == "mcp" && (has_server || body.get("mcp").is_none()) {
         return servers::check(engine, body);
@@ -272,7 +280,7 @@ pub async fn call(
     engine: &Engine,
     id: &str,
     body: Json,
-    started_by: String,
+    who: &Who,
 ) -> Result<Json, ApiError> {
     let body = Body::read(body, CALL)?;
     let record = Records::Tools.get(engine, id).await?;
@@ -288,7 +296,13 @@ pub async fn call(
     }
     let text = match servers::is_server(&record) {
         true => server_flow(&record, &body)?,
+        false if actions::is_platform(&record) => action_flow(&record, &body)?,
         false => http_flow(&record, &body)?,
+    };
+    let start = Start {
+        depth: generations::MAX_DEPTH,
+        caller: who.token.clone(),
+        ..Start::default()
     };
     let session = Rc::new(engine.session());
     let checked = engine.check_made(&session, &text, "agents-call.edn");
@@ -296,15 +310,15 @@ pub async fn call(
         .loaded
         .ok_or_else(|| failed("the call cannot be described as a flow", None))?;
     let options = StartOptions {
-        started_by: Some(started_by),
-        ..StartOptions::with_input(Value::map([]))
+        started_by: Some(who.started_by.clone()),
+        ..StartOptions::with_input(start.input())
     };
     let run = engine.start(&loaded, options).await?;
     let outcome = engine
         .execute(&run, Rc::new(NoObserver), ExecuteOptions::default())
         .await?;
     match outcome {
-        RunOutcome::Completed(value) => Ok(output(&value)),
+        RunOutcome::Completed(value) => Ok(output(&value, actions::is_platform(&record))),
         RunOutcome::Failed(failure) => Err(failed(
             failure.exception.display_text(),
             to_json(&failure.exception.data).ok(),
@@ -348,9 +362,30 @@ fn server_flow(record: &Record, body: &Body) -> Result<String, ApiError> {
     ))
 }
 
+/// Returns the flow of a direct call of a platform action. Presets win.
+fn action_flow(record: &Record, body: &Body) -> Result<String, ApiError> {
+    let names = super::body::texts(record.get("actions"));
+    let action = body.text("action").filter(|name| names.iter().any(|it| it == name));
+    let Some(action) = action.and_then(actions::find) else {
+        return Err(ApiError::invalid(format!(
+            "`action` must be one of {}",
+            names.join(", ")
+        )));
+    };
+    let input = body.get("input").and_then(Json::as_object);
+    let mut arguments = input.cloned().unwrap_or_default();
+    if let Some(Json::Object(preset)) = actions::preset(record, action) {
+        arguments.extend(preset);
+    }
+    Ok(platform::call_flow(record.project(), action.name, arguments))
+}
+
 /// Returns what a tool gave: its JSON, or its text under `output`.
-fn output(value: &Value) -> Json {
-    let content = value.get("body").or_else(|| value.get("content"));
+fn output(value: &Value, is_platform: bool) -> Json {
+    let content = match is_platform {
+        true => Some(value),
+        false => value.get("body").or_else(|| value.get("content")),
+    };
     let data = content.map_or(Json::Null, |it| to_json(it).unwrap_or(Json::Null));
     let data = match data {
         Json::String(text) => serde_json::from_str(&text).unwrap_or(Json::String(text)),
@@ -387,6 +422,9 @@ pub fn is_idle(record: &Record) -> bool {
 
 /// Returns the names under which models see a tool: `github_*` for those of a server.
 pub fn names(record: &Record) -> Vec<String> {
+    if actions::is_platform(record) {
+        return actions::names(record);
+    }
     match servers::is_server(record) {
         true => vec![servers::names(record)],
         false => record.text("name").map(str::to_owned).into_iter().collect(),

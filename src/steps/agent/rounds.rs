@@ -15,6 +15,7 @@ use super::inputs;
 use super::limits::Budget;
 use super::notes::{facts, shortened};
 use super::outside::ClientTool;
+use super::platform;
 use super::prompt;
 use super::result::{Ending, Record};
 use super::servers;
@@ -72,6 +73,9 @@ async fn start(cx: &StepContext, kind: Kind, given: Value) -> Result<Box<Start>,
             extras.warn(cx, failure);
         }
         tools.add_servers(listed)?;
+    }
+    if let Some(given) = config.given.get("platform-tools").filter(|it| !it.is_nil()) {
+        tools.add_named(platform::of(given, tools::most_chars(cx))?)?;
     }
     let outside = config.given.get("client-tools").filter(|it| !it.is_nil());
     tools.add_outside(ClientTool::read_all(outside)?)?;

@@ -51,6 +51,7 @@ impl Client {
             started_by: self.0.started_by(),
             caller: self.0.decides(),
             is_operator: self.0.token.has(Scope::Edit),
+            token: Some(self.0.token.id.clone()),
         }
     }
 }

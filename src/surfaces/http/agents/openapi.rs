@@ -4,7 +4,7 @@ use axum::Router;
 use axum::extract::State;
 use axum::routing::get;
 use flowstone_engine::token::Scope;
-use flowstone_fronts::agents::body::{Kind, Member};
+use flowstone_fronts::agents::body::{Member, schema};
 use flowstone_fronts::agents::{
     actors, agent, documents, generations, projects, providers, sessions, tools,
 };
@@ -498,41 +498,10 @@ fn operation(method: &str, id: &str, doc: &str, members: Option<&[Member]>) -> J
     }
     if let Some(members) = members {
         let is_change = method == "put" || method == "patch";
-        let schema = object(members, is_change);
+        let schema = schema(members, !is_change);
         operation["requestBody"] = json!({"content": {"application/json": {"schema": schema}}});
     }
     operation
-}
-
-fn object(members: &[Member], is_change: bool) -> Json {
-    let properties: Map<String, Json> = members
-        .iter()
-        .map(|member| {
-            let mut schema = schema(member.kind);
-            schema["description"] = json!(member.doc);
-            (member.name.to_owned(), schema)
-        })
-        .collect();
-    let required = members
-        .iter()
-        .filter(|member| member.is_needed && !is_change);
-    let required: Vec<&str> = required.map(|member| member.name).collect();
-    json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false})
-}
-
-fn schema(kind: Kind) -> Json {
-    match kind {
-        Kind::Text => json!({"type": "string"}),
-        Kind::OneOf(names) => json!({"type": "string", "enum": names}),
-        Kind::Int(least, most) => json!({"type": "integer", "minimum": least, "maximum": most}),
-        Kind::Number(least, most) => json!({"type": "number", "minimum": least, "maximum": most}),
-        Kind::Flag => json!({"type": "boolean"}),
-        Kind::Texts => json!({"type": "array", "items": {"type": "string"}}),
-        Kind::Object => json!({"type": "object"}),
-        Kind::Objects => json!({"type": "array", "items": {"type": "object"}}),
-        Kind::TextOrObject => json!({"type": ["string", "object"]}),
-        Kind::Any => json!({}),
-    }
 }
 
 fn error() -> Json {
