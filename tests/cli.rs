@@ -4,7 +4,9 @@ mod agents;
 #[cfg(unix)]
 mod agents_http;
 #[cfg(unix)]
+mod agents_keys;
 mod agents_loop;
+mod agents_platform;
 mod agents_servers;
 #[cfg(unix)]
 mod agents_sessions;

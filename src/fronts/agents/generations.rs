@@ -1,11 +1,12 @@
 //! Generations: runs of agents' flows, in the words of the agents API.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::rc::Rc;
 
 use flowstone_engine::feed_event::instant;
 use flowstone_engine::ids::RunId;
 use flowstone_engine::json::{from_json, items};
+use flowstone_engine::token::Scope;
 use flowstone_engine::ports::{
     LiveText, NewReceipt, News, RunQuery, RunRow, RunStatus, RunSummary, Target, WaitFilter,
     WaitRow, WaitState,
@@ -23,7 +24,10 @@ use super::codes;
 use super::compile::{self, Origin, Start, origin};
 use super::context;
 use super::error::{ApiError, Status as Refused};
+use super::lineage::{self, Lineage};
 use super::messages::{self, Messages};
+use super::policies::Request;
+use super::rights::Rights;
 use super::{ids, providers};
 
 /// The depth of nested generations, unless a request says otherwise.
@@ -195,6 +199,10 @@ pub async fn prepare(
         let message = "`stream` cannot be used with an agent that has an `output_schema`";
         return Err(ApiError::invalid(message));
     }
+    let who = &Who {
+        is_operator: who.is_operator && may_update(engine, agent, who, &body).await?,
+        ..who.clone()
+    };
     let mut overrides = overrides(agent, who, &body)?;
     overrides.extend(more);
     let context = body.get("tool_context").and_then(Json::as_object);
@@ -205,6 +213,32 @@ pub async fn prepare(
         caller: who.token.clone(),
     };
     Ok((flow(engine, agent)?, start))
+}
+
+/// Tells whether the policies of a caller who sends a system message allow to change the agent.
+async fn may_update(
+    engine: &Engine,
+    agent: &Agent,
+    who: &Who,
+    body: &Body,
+) -> Result<bool, ApiError> {
+    let mut messages = body.items("messages").iter();
+    if !messages.any(|it| it.get("role") == Some(&json!("system"))) {
+        return Ok(true);
+    }
+    let request = Request {
+        action: "agents:UpdateAgent".to_owned(),
+        project: agent.record.project().to_owned(),
+        kind: "agent".to_owned(),
+        id: agent.record.id().to_owned(),
+        ..Request::default()
+    };
+    let rights = Rights::of_token(engine, who.token.as_deref()).await?;
+    match rights.check(Scope::Edit, &request) {
+        Ok(()) => Ok(true),
+        Err(ApiError::Refused(_)) => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 /// Compiles and checks the flow of an agent.
@@ -286,16 +320,29 @@ pub async fn find(engine: &Engine, noun: &str, id: &str) -> Result<(RunRow, Orig
     }
 }
 
-/// Returns the run of a generation of an agent.
+/// Returns the run of a generation of an agent, or of one that such a generation started, and the id of its own agent.
 ///
 /// # Errors
 /// When the agent has none of that id.
-pub async fn find_of(engine: &Engine, agent: &str, id: &str) -> Result<RunRow, ApiError> {
+pub async fn find_of(
+    engine: &Engine,
+    agent: &str,
+    id: &str,
+) -> Result<(RunRow, String), ApiError> {
     let (row, origin) = find(engine, "generation", id).await?;
-    match ids::key_of(&origin.agent) == ids::key_of(agent) {
-        true => Ok(row),
-        false => Err(ApiError::missing("generation", id)),
+    let is_it = |id: &str| ids::key_of(id) == ids::key_of(agent);
+    if is_it(&origin.agent) {
+        return Ok((row, origin.agent));
     }
+    let mut above = row.parent.as_ref().map(|it| it.run.clone());
+    while let Some(run) = above.take() {
+        let parent = engine.run(&run).await?;
+        if compile::origin(&parent.flow).is_some_and(|it| is_it(&it.agent)) {
+            return Ok((row, origin.agent));
+        }
+        above = parent.parent.map(|it| it.run);
+    }
+    Err(ApiError::missing("generation", id))
 }
 
 /// Returns what changes whenever a generation may have changed.
@@ -314,8 +361,11 @@ pub struct View {
     pub state: State,
     row: RunRow,
     origin: Origin,
+    lineage: Lineage,
     /// The calls that it waits for.
     pending: Vec<Json>,
+    /// The generation that makes these calls: this one, or one below it.
+    asking: (RunId, Origin),
     result: Json,
 }
 
@@ -326,8 +376,16 @@ pub struct View {
 pub async fn view(engine: &Engine, id: &str) -> Result<View, ApiError> {
     let (row, origin) = find(engine, "generation", id).await?;
     let wait = match row.status {
-        RunStatus::Waiting => open_wait(engine, &row.id).await?,
+        RunStatus::Waiting => wait_of_tree(engine, &row.id).await?,
         _ => None,
+    };
+    let lineage = lineage::of(engine, &row).await?;
+    let asking = match &wait {
+        Some(wait) if wait.run != row.id => {
+            let (below, origin) = find(engine, "generation", wait.run.as_str()).await?;
+            (below.id, origin)
+        }
+        Some(_) | None => (row.id.clone(), origin.clone()),
     };
     let result = row
         .result
@@ -344,6 +402,8 @@ pub async fn view(engine: &Engine, id: &str) -> Result<View, ApiError> {
             .map_or(Json::Null, |value| as_json(&value)),
         row,
         origin,
+        lineage,
+        asking,
     })
 }
 
@@ -367,6 +427,19 @@ async fn open_wait(engine: &Engine, run: &RunId) -> Result<Option<WaitRow>, Engi
     };
     let waits = engine.list_waits(filter).await?;
     Ok(waits.into_iter().find(is_for_outputs))
+}
+
+/// Returns the open wait for outputs of a generation, or of one below it.
+async fn wait_of_tree(engine: &Engine, run: &RunId) -> Result<Option<WaitRow>, EngineError> {
+    if let Some(wait) = open_wait(engine, run).await? {
+        return Ok(Some(wait));
+    }
+    for below in lineage::waiting_below(engine, run).await? {
+        if let Some(wait) = open_wait(engine, &below).await? {
+            return Ok(Some(wait));
+        }
+    }
+    Ok(None)
 }
 
 fn is_for_outputs(wait: &WaitRow) -> bool {
@@ -411,6 +484,11 @@ impl View {
         ids::generation(&self.row.id)
     }
 
+    /// Tells whether it waits for something below it, whose changes its own feed does not show.
+    pub fn waits_below(&self) -> bool {
+        self.state == State::InProgress && self.row.status == RunStatus::Waiting
+    }
+
     fn of_result(&self, key: &str) -> Json {
         self.result.get(key).cloned().unwrap_or(Json::Null)
     }
@@ -441,7 +519,8 @@ impl View {
         match self.state {
             State::RequiresAction => json!({
                 "type": "submit_tool_outputs",
-                "generation_id": self.id(),
+                "generation_id": ids::generation(&self.asking.0),
+                "agent_id": self.asking.1.agent,
                 "tool_calls": self.tool_calls(),
             }),
             State::InProgress | State::Completed | State::Failed => Json::Null,
@@ -542,7 +621,7 @@ impl View {
             run: &self.row.id,
             origin: &self.origin,
             state: self.state,
-            started_by: &self.row.started_by,
+            lineage: &self.lineage,
             created_ms: self.row.created_ms,
             updated_ms: self.row.updated_ms,
         });
@@ -574,22 +653,21 @@ struct Facts<'a> {
     run: &'a RunId,
     origin: &'a Origin,
     state: State,
-    started_by: &'a str,
+    lineage: &'a Lineage,
     created_ms: i64,
     updated_ms: i64,
 }
 
 fn record(facts: &Facts<'_>) -> Json {
-    let (kind, id) = facts
-        .started_by
-        .split_once(':')
-        .unwrap_or(("local", facts.started_by));
+    let started_by = facts.lineage.started_by.as_str();
+    let (kind, id) = started_by.split_once(':').unwrap_or(("local", started_by));
+    let initiator = facts.lineage.initiator.as_ref().map(ids::generation);
     json!({
         "id": ids::generation(facts.run),
         "project_id": facts.origin.project,
         "agent_id": facts.origin.agent,
         "trace_id": ids::trace(facts.run),
-        "initiator_generation_id": Json::Null,
+        "initiator_generation_id": initiator,
         "status": facts.state.name(),
         "started_at": instant(facts.created_ms),
         "completed_at": Json::Null,
@@ -638,12 +716,7 @@ pub async fn list(engine: &Engine, filter: &Filter) -> Result<Page<Json>, ApiErr
 /// # Errors
 /// When the store cannot be read.
 pub async fn runs(engine: &Engine, filter: &Filter) -> Result<Page<RunSummary>, ApiError> {
-    let waits = engine.list_waits(WaitFilter::default()).await?;
-    let waiting: HashMap<&RunId, ()> = waits
-        .iter()
-        .filter(|wait| is_for_outputs(wait))
-        .map(|wait| (&wait.run, ()))
-        .collect();
+    let waiting = asking(engine).await?;
     let mut page = Page {
         data: Vec::new(),
         total: 0,
@@ -660,7 +733,7 @@ pub async fn runs(engine: &Engine, filter: &Filter) -> Result<Page<RunSummary>, 
             let Some(origin) = origin(&run.flow) else {
                 continue;
             };
-            let state = state_of(run.status, waiting.contains_key(&run.id));
+            let state = state_of(run.status, waiting.contains(&run.id));
             if !filter.takes(&origin, state) {
                 continue;
             }
@@ -674,6 +747,22 @@ pub async fn runs(engine: &Engine, filter: &Filter) -> Result<Page<RunSummary>, 
             return Ok(page);
         }
     }
+}
+
+/// Returns the runs that wait for outputs of client tools, and those above them.
+async fn asking(engine: &Engine) -> Result<HashSet<RunId>, EngineError> {
+    let waits = engine.list_waits(WaitFilter::default()).await?;
+    let mut found = HashSet::new();
+    for wait in waits.iter().filter(|wait| is_for_outputs(wait)) {
+        let mut above = Some(wait.run.clone());
+        while let Some(run) = above.take() {
+            let parent = engine.run(&run).await?.parent.map(|it| it.run);
+            if found.insert(run) {
+                above = parent;
+            }
+        }
+    }
+    Ok(found)
 }
 
 impl Filter {

@@ -6,6 +6,7 @@
 mod client;
 mod documents;
 mod generations;
+mod keys;
 mod nouns;
 mod openapi;
 mod records;
@@ -13,6 +14,7 @@ mod sessions;
 mod stream;
 mod traces;
 
+pub(super) use keys::limit_keys;
 pub(crate) use openapi::document;
 
 use axum::Router;
@@ -54,6 +56,7 @@ const META: &str = "agentsMeta";
 pub(super) fn routes() -> Router<Shared> {
     documents::routes()
         .merge(generations::routes())
+        .merge(keys::routes())
         .merge(nouns::routes())
         .merge(openapi::routes())
         .merge(sessions::routes())

@@ -25,6 +25,8 @@ use crate::http::server::{EngineContext, Shared};
 
 /// How long a caller waits. A generation that takes longer is answered with `in_progress`, and goes on.
 const LONGEST: Duration = Duration::from_secs(600);
+/// How often nested generations are checked for a pause: the feed of the outer one does not show it.
+const BELOW: Duration = Duration::from_millis(100);
 
 pub(super) fn routes() -> Router<Shared> {
     Router::new()
@@ -121,7 +123,7 @@ async fn submit(
     let caller = client.who().caller;
     let (id, news) = server
         .ask(async move |cx: &EngineContext| {
-            let row = generations::find_of(&cx.engine, &agent, &id).await?;
+            let (row, agent) = generations::find_of(&cx.engine, &agent, &id).await?;
             let agent = Agent::find(&cx.engine, &agent).await?;
             let news = generations::news(&cx.engine, &row.id);
             generations::submit(&cx.engine, &agent, &row, body, caller).await?;
@@ -148,8 +150,10 @@ pub(super) async fn settled(
         if view.is_settled() {
             return Ok(view);
         }
+        let waits_below = view.waits_below();
         tokio::select! {
             () = news.changed() => {}
+            () = tokio::time::sleep(BELOW), if waits_below => {}
             () = tokio::time::sleep_until(ends) => return Ok(view),
             _ = stopping.wait_for(|is_stopping| *is_stopping) => return Ok(view),
         }

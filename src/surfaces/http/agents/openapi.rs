@@ -6,7 +6,7 @@ use axum::routing::get;
 use flowstone_engine::token::Scope;
 use flowstone_fronts::agents::body::{Member, schema};
 use flowstone_fronts::agents::{
-    actors, agent, documents, generations, projects, providers, sessions, tools,
+    actors, agent, documents, generations, keys, policies, projects, providers, sessions, tools,
 };
 use serde_json::{Map, Value as Json, json};
 
@@ -261,6 +261,35 @@ const ROWS: &[Row] = &[
         "Changes members of an AI provider.",
         Some(providers::UPDATE),
     ),
+    ("get", "/api-keys", "listApiKeys", "Lists API keys.", None),
+    (
+        "post",
+        "/api-keys",
+        "createApiKey",
+        "Creates an API key. The answer has its text, once.",
+        Some(keys::CREATE),
+    ),
+    (
+        "delete",
+        "/api-keys/{api_key_id}",
+        "deleteApiKey",
+        "Deletes an API key: it is not accepted any more.",
+        None,
+    ),
+    (
+        "get",
+        "/api-keys/{api_key_id}",
+        "getApiKey",
+        "Shows an API key, without its text.",
+        None,
+    ),
+    (
+        "put",
+        "/api-keys/{api_key_id}",
+        "updateApiKey",
+        "Changes the name, the policies or the project of an API key.",
+        Some(keys::UPDATE),
+    ),
     (
         "get",
         "/documents",
@@ -316,6 +345,35 @@ const ROWS: &[Row] = &[
         "replaceDocumentTags",
         "Replaces the tags of a document: the body is a map.",
         None,
+    ),
+    ("get", "/policies", "listPolicies", "Lists policies.", None),
+    (
+        "post",
+        "/policies",
+        "createPolicy",
+        "Creates a policy.",
+        Some(policies::CREATE),
+    ),
+    (
+        "delete",
+        "/policies/{policy_id}",
+        "deletePolicy",
+        "Deletes a policy that no key has.",
+        None,
+    ),
+    (
+        "get",
+        "/policies/{policy_id}",
+        "getPolicy",
+        "Shows a policy.",
+        None,
+    ),
+    (
+        "put",
+        "/policies/{policy_id}",
+        "updatePolicy",
+        "Changes a policy.",
+        Some(policies::CREATE),
     ),
     ("get", "/projects", "listProjects", "Lists projects.", None),
     (
@@ -433,6 +491,48 @@ const ROWS: &[Row] = &[
         None,
     ),
 ];
+
+/// A row that an address matches.
+pub(super) struct Matched<'a> {
+    /// The id of the operation.
+    pub id: &'static str,
+    /// The members of its body.
+    pub members: &'static [Member],
+    /// The parameters of the path, with their values as they are in the address.
+    pub ids: Vec<(&'static str, &'a str)>,
+}
+
+/// Returns the row of a method and a path below `/api/v1`. A row with fewer parameters wins.
+pub(super) fn matched<'a>(method: &str, path: &'a str) -> Option<Matched<'a>> {
+    let method = method.to_ascii_lowercase();
+    let found = ROWS.iter().filter(|row| row.0 == method);
+    let found = found.filter_map(|(_, pattern, id, _, members)| {
+        Some(Matched {
+            id,
+            members: members.unwrap_or(&[]),
+            ids: ids_in(pattern, path)?,
+        })
+    });
+    found.min_by_key(|it| it.ids.len())
+}
+
+/// Returns the parameters of a path, if it has the form of a pattern.
+fn ids_in<'a>(pattern: &'static str, path: &'a str) -> Option<Vec<(&'static str, &'a str)>> {
+    let mut ids = Vec::new();
+    let mut parts = path.split('/');
+    for expected in pattern.split('/') {
+        let found = parts.next()?;
+        let name = expected
+            .strip_prefix('{')
+            .and_then(|it| it.strip_suffix('}'));
+        match name {
+            Some(name) if !found.is_empty() => ids.push((name, found)),
+            None if expected == found => {}
+            Some(_) | None => return None,
+        }
+    }
+    parts.next().is_none().then_some(ids)
+}
 
 /// Returns the OpenAPI document of the agents API.
 pub(crate) fn document() -> Json {

@@ -22,12 +22,12 @@ const DONE: &str = "[DONE]";
 /// Starts the stream of a generation.
 pub(super) async fn start(
     server: Shared,
-    Client(caller): Client,
+    client: Client,
     id: String,
     (news, live): (Box<dyn News>, Box<dyn LiveText>),
 ) -> Result<Response, Problem> {
-    let place = server.readers.enter(&caller.token.id, Streamed::Run)?;
-    let (stream, response) = Stream::start(server.clone(), (&caller, Streamed::Run));
+    let place = server.readers.enter(&client.0.token.id, Streamed::Run)?;
+    let (stream, response) = Stream::start(server.clone(), (&client.0, Streamed::Run));
     let follow = Follow {
         server,
         id,
