@@ -186,7 +186,9 @@ impl Engine {
                 let number = ids.count.get();
                 ids.count.set(number + 1);
                 let place = format!("{}/{number}", ids.place);
-                let bits = place.bytes().fold(0, |seed, byte| mix(seed ^ u64::from(byte)));
+                let bits = place
+                    .bytes()
+                    .fold(0, |seed, byte| mix(seed ^ u64::from(byte)));
                 RunId::new(ids.base_ms, bits)
             }
         }

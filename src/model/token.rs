@@ -280,9 +280,11 @@ impl TokenText {
         let (prefix, id, secret) = (parts.next()?, parts.next()?, parts.next()?);
         let is_id = id.len() == 2 * ID_BYTES && id.bytes().all(|byte| byte.is_ascii_hexdigit());
         let decoded = URL_SAFE_NO_PAD.decode(secret).ok()?;
-        ([PREFIX, API_KEY].contains(&prefix) && is_id && decoded.len() == SECRET_BYTES).then(|| TokenText {
-            id: id.to_owned(),
-            secret: secret.to_owned(),
+        ([PREFIX, API_KEY].contains(&prefix) && is_id && decoded.len() == SECRET_BYTES).then(|| {
+            TokenText {
+                id: id.to_owned(),
+                secret: secret.to_owned(),
+            }
         })
     }
 

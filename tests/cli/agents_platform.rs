@@ -30,7 +30,10 @@ fn allow(actions: &[&str]) -> Value {
 #[test]
 fn actions_are_offered_by_name_and_reach_the_records_of_the_project() {
     let agents = Agents::serve();
-    let document = agents.made("/documents", &json!({"content": "Revenue was 4.2M.", "title": "Q1"}));
+    let document = agents.made(
+        "/documents",
+        &json!({"content": "Revenue was 4.2M.", "title": "Q1"}),
+    );
     let tool = platform_tool(
         &agents,
         "docs",
@@ -46,15 +49,28 @@ fn actions_are_offered_by_name_and_reach_the_records_of_the_project() {
     let turns = agents.turns();
     assert_eq!(
         offered(&turns[0]),
-        ["docs_get-document", "docs_list-documents", "docs_create-document"]
+        [
+            "docs_get-document",
+            "docs_list-documents",
+            "docs_create-document"
+        ]
     );
     let schema = &turns[0]["tools"][2]["function"]["parameters"]["properties"];
-    assert!(schema["content"].is_object() && schema["title"].is_null() && schema["project_id"].is_null(), "{schema}");
+    assert!(
+        schema["content"].is_object()
+            && schema["title"].is_null()
+            && schema["project_id"].is_null(),
+        "{schema}"
+    );
     let given = results(&turns[2]);
     assert!(given[0].contains("Revenue was 4.2M."), "{given:?}");
     let all = agents.get("/documents").json();
     assert_eq!(
-        (all.as_array().map(Vec::len), &all[1]["title"], &all[1]["content"]),
+        (
+            all.as_array().map(Vec::len),
+            &all[1]["title"],
+            &all[1]["content"]
+        ),
         (Some(2), &json!("by an agent"), &json!("new"))
     );
 }
@@ -63,7 +79,12 @@ fn actions_are_offered_by_name_and_reach_the_records_of_the_project() {
 fn the_boundary_of_an_agent_denies_what_it_does_not_allow() {
     let agents = Agents::serve();
     let document = agents.made("/documents", &json!({"content": "text"}));
-    let tool = platform_tool(&agents, "docs", &["get-document", "delete-document"], json!({}));
+    let tool = platform_tool(
+        &agents,
+        "docs",
+        &["get-document", "delete-document"],
+        json!({}),
+    );
     let script = format!(
         "call docs_get-document {{\"document_id\": \"{document}\"}} & docs_delete-document {{\"document_id\": \"{document}\"}}\nsay done"
     );
@@ -72,9 +93,17 @@ fn the_boundary_of_an_agent_denies_what_it_does_not_allow() {
     let done = agents.generate(&agent, &json!({"prompt": "x"}));
     let given = results(&agents.turns()[1]);
     assert!(given[0].contains("text"), "{given:?}");
-    assert!(given[1].contains("boundary policy") && given[1].contains("documents:DeleteDocument"), "{given:?}");
+    assert!(
+        given[1].contains("boundary policy") && given[1].contains("documents:DeleteDocument"),
+        "{given:?}"
+    );
     assert_eq!(agents.get(&format!("/documents/{document}")).status, 200);
-    let trace = agents.get(&format!("/traces/{}", done["trace_id"].as_str().expect("an id"))).json();
+    let trace = agents
+        .get(&format!(
+            "/traces/{}",
+            done["trace_id"].as_str().expect("an id")
+        ))
+        .json();
     let calls = &trace["steps"][0]["tool_calls"];
     assert_eq!(
         (&calls[0]["status"], &calls[1]["status"]),
@@ -85,15 +114,29 @@ fn the_boundary_of_an_agent_denies_what_it_does_not_allow() {
     let deny = json!({"statement": [{"effect": "Allow", "action": ["*"]},
                                     {"effect": "Deny", "action": ["documents:*"], "resource": [format!("soat:*:document:{document}")]}]});
     for boundary in [deny, json!({"statement": []})] {
-        let changed = agents.send("PUT", &format!("/agents/{agent}"), &json!({"boundary_policy": boundary}));
+        let changed = agents.send(
+            "PUT",
+            &format!("/agents/{agent}"),
+            &json!({"boundary_policy": boundary}),
+        );
         assert_eq!(changed.status, 200, "{changed:?}");
         let before = agents.turns().len();
         agents.generate(&agent, &json!({"prompt": "x"}));
         let given = results(&agents.turns()[before + 1]);
-        assert!(given.iter().all(|it| it.contains("boundary policy")), "{given:?}");
+        assert!(
+            given.iter().all(|it| it.contains("boundary policy")),
+            "{given:?}"
+        );
     }
-    for wrong in [json!({}), json!({"statement": [{"effect": "Maybe", "action": ["*"]}]})] {
-        let refused = agents.send("PUT", &format!("/agents/{agent}"), &json!({"boundary_policy": wrong}));
+    for wrong in [
+        json!({}),
+        json!({"statement": [{"effect": "Maybe", "action": ["*"]}]}),
+    ] {
+        let refused = agents.send(
+            "PUT",
+            &format!("/agents/{agent}"),
+            &json!({"boundary_policy": wrong}),
+        );
         assert_eq!(error(&refused), "400 VALIDATION_FAILED");
     }
 }
@@ -110,10 +153,20 @@ fn a_tool_of_type_soat_is_checked_when_it_is_stored() {
         json!({"name": "d", "type": "http", "actions": ["get-document"]}),
         json!({"name": "d", "type": "soat", "actions": ["get-document"], "parameters": {"type": "object"}}),
     ] {
-        assert_eq!(error(&agents.post("/tools", &body)), "400 VALIDATION_FAILED", "{body}");
+        assert_eq!(
+            error(&agents.post("/tools", &body)),
+            "400 VALIDATION_FAILED",
+            "{body}"
+        );
     }
-    let near = agents.post("/tools", &json!({"name": "d", "type": "soat", "actions": ["get-dokument"]}));
-    assert!(near.body.contains("did you mean `get-document`"), "{near:?}");
+    let near = agents.post(
+        "/tools",
+        &json!({"name": "d", "type": "soat", "actions": ["get-dokument"]}),
+    );
+    assert!(
+        near.body.contains("did you mean `get-document`"),
+        "{near:?}"
+    );
     platform_tool(&agents, "d", &["get-document"], json!({"type": "builtin"}));
 }
 
@@ -128,8 +181,15 @@ fn an_action_is_called_directly_with_presets_and_without_a_model() {
         json!({"preset_parameters": {"document_id": document}}),
     );
     let call = format!("/tools/{tool}/call");
-    let got = agents.post(&call, &json!({"action": "get-document", "input": {"document_id": "doc_other"}}));
-    assert_eq!((got.status, &got.json()["content"]), (200, &json!("text")), "{got:?}");
+    let got = agents.post(
+        &call,
+        &json!({"action": "get-document", "input": {"document_id": "doc_other"}}),
+    );
+    assert_eq!(
+        (got.status, &got.json()["content"]),
+        (200, &json!("text")),
+        "{got:?}"
+    );
     let list = agents.post(&call, &json!({"action": "list-documents"}));
     assert_eq!(list.json()["total"], 1);
     for wrong in [json!({}), json!({"action": "delete-document"})] {
@@ -143,44 +203,105 @@ fn a_nested_generation_is_a_child_in_one_trace_tree() {
     let agents = Agents::serve();
     let lookup = agents.http_tool("lookup");
     let inner = agents.agent("call lookup\nsay inner answer", &[&lookup], json!({}));
-    let tool = platform_tool(&agents, "team", &["create-agent-generation"], json!({"preset_parameters": {"agent_id": inner}}));
-    let middle = agents.agent("call team_create-agent-generation {\"prompt\": \"deeper\"}\nsay middle answer", &[&tool], json!({}));
-    let outer_tool = platform_tool(&agents, "boss", &["create-agent-generation"], json!({"preset_parameters": {"agent_id": middle}}));
-    let outer = agents.agent("call boss_create-agent-generation {\"prompt\": \"go\"}\nsay outer answer", &[&outer_tool], json!({}));
-    let done = agents.generate(&outer, &json!({"prompt": "x", "tool_context": {"userId": "u1"}}));
+    let tool = platform_tool(
+        &agents,
+        "team",
+        &["create-agent-generation"],
+        json!({"preset_parameters": {"agent_id": inner}}),
+    );
+    let middle = agents.agent(
+        "call team_create-agent-generation {\"prompt\": \"deeper\"}\nsay middle answer",
+        &[&tool],
+        json!({}),
+    );
+    let outer_tool = platform_tool(
+        &agents,
+        "boss",
+        &["create-agent-generation"],
+        json!({"preset_parameters": {"agent_id": middle}}),
+    );
+    let outer = agents.agent(
+        "call boss_create-agent-generation {\"prompt\": \"go\"}\nsay outer answer",
+        &[&outer_tool],
+        json!({}),
+    );
+    let done = agents.generate(
+        &outer,
+        &json!({"prompt": "x", "tool_context": {"userId": "u1"}}),
+    );
     assert_eq!(done["text"], "outer answer", "{done}");
     let given = results(agents.turns().last().expect("a turn"));
     assert!(given[0].contains("middle answer"), "{given:?}");
     // The context reaches the tools of nested generations.
     let asked = agents.tool_requests();
-    assert!(asked[0].head.contains("x-soat-context-userid: u1"), "{asked:?}");
+    assert!(
+        asked[0].head.contains("x-soat-context-userid: u1"),
+        "{asked:?}"
+    );
     let all = agents.get("/agents/generations").json();
     assert_eq!(all["total"], 3, "{all}");
     let of = |agent: &str| {
-        let list = agents.get(&format!("/agents/generations?agent_id={agent}")).json();
+        let list = agents
+            .get(&format!("/agents/generations?agent_id={agent}"))
+            .json();
         list["data"][0].clone()
     };
     let (top, mid, low) = (of(&outer), of(&middle), of(&inner));
     assert_eq!(
-        (&top["initiator_generation_id"], &mid["initiator_generation_id"], &low["initiator_generation_id"]),
+        (
+            &top["initiator_generation_id"],
+            &mid["initiator_generation_id"],
+            &low["initiator_generation_id"]
+        ),
         (&Value::Null, &top["id"], &mid["id"])
     );
-    assert_eq!((&low["started_by"], &low["status"]), (&top["started_by"], &json!("completed")));
-    let path = |generation: &Value, more: &str| format!("/traces/{}{more}", generation["trace_id"].as_str().expect("an id"));
-    let trees: Vec<Value> = [&top, &mid, &low].iter().map(|it| agents.get(&path(it, "/tree")).json()).collect();
+    assert_eq!(
+        (&low["started_by"], &low["status"]),
+        (&top["started_by"], &json!("completed"))
+    );
+    let path = |generation: &Value, more: &str| {
+        format!(
+            "/traces/{}{more}",
+            generation["trace_id"].as_str().expect("an id")
+        )
+    };
+    let trees: Vec<Value> = [&top, &mid, &low]
+        .iter()
+        .map(|it| agents.get(&path(it, "/tree")).json())
+        .collect();
     assert!(trees[0] == trees[1] && trees[1] == trees[2], "{trees:?}");
     let below = &trees[0]["children"][0];
     assert_eq!(
-        (&trees[0]["id"], &trees[0]["root_trace_id"], &below["id"], &below["parent_trace_id"], &below["root_trace_id"]),
-        (&top["trace_id"], &Value::Null, &mid["trace_id"], &top["trace_id"], &top["trace_id"])
+        (
+            &trees[0]["id"],
+            &trees[0]["root_trace_id"],
+            &below["id"],
+            &below["parent_trace_id"],
+            &below["root_trace_id"]
+        ),
+        (
+            &top["trace_id"],
+            &Value::Null,
+            &mid["trace_id"],
+            &top["trace_id"],
+            &top["trace_id"]
+        )
     );
     assert_eq!(
-        (&below["children"][0]["id"], &below["children"][0]["parent_trace_id"], &below["children"][0]["root_trace_id"]),
+        (
+            &below["children"][0]["id"],
+            &below["children"][0]["parent_trace_id"],
+            &below["children"][0]["root_trace_id"]
+        ),
         (&low["trace_id"], &mid["trace_id"], &top["trace_id"])
     );
     let trace = agents.get(&path(&mid, "")).json();
     assert_eq!(
-        (&trace["parent_trace_id"], &trace["steps"][0]["tool_calls"][0]["trace_id"], &trace["steps"][0]["tool_calls"][0]["generation_id"]),
+        (
+            &trace["parent_trace_id"],
+            &trace["steps"][0]["tool_calls"][0]["trace_id"],
+            &trace["steps"][0]["tool_calls"][0]["generation_id"]
+        ),
         (&top["trace_id"], &low["trace_id"], &low["id"]),
         "{trace}"
     );
@@ -191,17 +312,32 @@ fn a_generation_that_is_nested_too_deeply_is_an_error_and_a_record() {
     let agents = Agents::serve();
     let tool = platform_tool(&agents, "me", &["create-agent-generation"], json!({}));
     let agent = agents.agent("say unused", &[&tool], json!({}));
-    let script = format!("call me_create-agent-generation {{\"agent_id\": \"{agent}\", \"prompt\": \"again\", \"max_call_depth\": 10}}\nsay done");
-    agents.send("PUT", &format!("/agents/{agent}"), &json!({"instructions": script}));
+    let script = format!(
+        "call me_create-agent-generation {{\"agent_id\": \"{agent}\", \"prompt\": \"again\", \"max_call_depth\": 10}}\nsay done"
+    );
+    agents.send(
+        "PUT",
+        &format!("/agents/{agent}"),
+        &json!({"instructions": script}),
+    );
     let done = agents.generate(&agent, &json!({"prompt": "x", "max_call_depth": 3}));
     assert_eq!(done["text"], "done", "{done}");
     let all = agents.get("/agents/generations").json();
-    let reasons: Vec<&str> = all["data"].as_array().expect("a list").iter().filter_map(|it| it["stop_reason"].as_str()).collect();
+    let reasons: Vec<&str> = all["data"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter_map(|it| it["stop_reason"].as_str())
+        .collect();
     let limited = reasons.iter().filter(|it| **it == "depth_limit").count();
     assert_eq!((all["total"].as_u64(), limited), (Some(4), 1), "{all}");
     // The third one, which calls the one that is not performed, reads an error.
     let read: Vec<String> = agents.turns().iter().flat_map(results).collect();
-    assert_eq!(read.iter().filter(|it| it.contains("depth_limit")).count(), 1, "{read:?}");
+    assert_eq!(
+        read.iter().filter(|it| it.contains("depth_limit")).count(),
+        1,
+        "{read:?}"
+    );
 }
 
 #[test]
@@ -209,24 +345,51 @@ fn a_client_tool_in_a_nested_generation_pauses_both_also_over_a_killed_server() 
     let agents = Agents::serve();
     let client = agents.client_tool("ask");
     let inner = agents.agent("call ask {\"q\": 1}\nsay inner done", &[&client], json!({}));
-    let tool = platform_tool(&agents, "team", &["create-agent-generation"], json!({"preset_parameters": {"agent_id": inner}}));
-    let outer = agents.agent("call team_create-agent-generation {\"prompt\": \"go\"}\nsay outer done", &[&tool], json!({}));
+    let tool = platform_tool(
+        &agents,
+        "team",
+        &["create-agent-generation"],
+        json!({"preset_parameters": {"agent_id": inner}}),
+    );
+    let outer = agents.agent(
+        "call team_create-agent-generation {\"prompt\": \"go\"}\nsay outer done",
+        &[&tool],
+        json!({}),
+    );
     let paused = agents.generate(&outer, &json!({"prompt": "x"}));
     let action = &paused["required_action"];
     assert_eq!(
-        (&paused["status"], &action["agent_id"], &action["tool_calls"][0]["tool_name"], &action["tool_calls"][0]["args"]),
-        (&json!("requires_action"), &json!(inner), &json!("ask"), &json!({"q": 1})),
+        (
+            &paused["status"],
+            &action["agent_id"],
+            &action["tool_calls"][0]["tool_name"],
+            &action["tool_calls"][0]["args"]
+        ),
+        (
+            &json!("requires_action"),
+            &json!(inner),
+            &json!("ask"),
+            &json!({"q": 1})
+        ),
         "{paused}"
     );
     let child = action["generation_id"].as_str().expect("an id").to_owned();
     assert_ne!(paused["id"], child.as_str());
-    let listed = agents.get("/agents/generations?status=requires_action").json();
+    let listed = agents
+        .get("/agents/generations?status=requires_action")
+        .json();
     assert_eq!(listed["total"], 2, "{listed}");
     let agents = agents.restart();
     let outputs = json!({"tool_outputs": [{"tool_call_id": action["tool_calls"][0]["tool_call_id"], "output": "42"}]});
     // The outer generation itself waits for nothing.
-    assert_eq!(error(&agents.submit(&outer, &paused, &outputs)), "409 CONFLICT");
-    let done = agents.post(&format!("/agents/{inner}/generate/{child}/tool-outputs"), &outputs);
+    assert_eq!(
+        error(&agents.submit(&outer, &paused, &outputs)),
+        "409 CONFLICT"
+    );
+    let done = agents.post(
+        &format!("/agents/{inner}/generate/{child}/tool-outputs"),
+        &outputs,
+    );
     assert_eq!(done.json()["text"], "inner done", "{done:?}");
     let id = paused["id"].as_str().expect("an id");
     let ends = std::time::Instant::now() + std::time::Duration::from_secs(20);
@@ -237,7 +400,10 @@ fn a_client_tool_in_a_nested_generation_pauses_both_also_over_a_killed_server() 
         }
         std::thread::sleep(std::time::Duration::from_millis(50));
     };
-    assert_eq!((&outer_now["status"], &outer_now["stop_reason"]), (&json!("completed"), &json!("end_turn")));
+    assert_eq!(
+        (&outer_now["status"], &outer_now["stop_reason"]),
+        (&json!("completed"), &json!("end_turn"))
+    );
     // Each turn was made once.
     assert_eq!(agents.turns().len(), 4);
     assert_eq!(agents.get("/agents/generations").json()["total"], 2);

@@ -16,7 +16,10 @@ fn the_tools_of_a_server_have_its_prefix_presets_and_context_headers() {
     );
     let shown = agents.get(&format!("/tools/{tool}"));
     assert_eq!(shown.json()["mcp"]["has_token"], true);
-    assert!(!shown.body.contains("t0ken-of-server") && !shown.body.contains("secret"), "{shown:?}");
+    assert!(
+        !shown.body.contains("t0ken-of-server") && !shown.body.contains("secret"),
+        "{shown:?}"
+    );
     let script = "call github_create_issue {\"title\": \"Bug\", \"repo\": \"other\"}\nsay done";
     let agent = agents.agent(script, &[&tool], json!({}));
     let body = json!({"prompt": "x", "tool_context": {"userId": "u1"}});
@@ -29,16 +32,30 @@ fn the_tools_of_a_server_have_its_prefix_presets_and_context_headers() {
         (&json!(["title"]), &Value::Null)
     );
     let said = turns[1]["messages"].as_array().and_then(|it| it.last());
-    assert_eq!(said.map(|it| &it["content"]), Some(&json!("{\"title\":\"Bug\",\"repo\":\"acme/app\"}")));
+    assert_eq!(
+        said.map(|it| &it["content"]),
+        Some(&json!("{\"title\":\"Bug\",\"repo\":\"acme/app\"}"))
+    );
     let call = &agents.mcp_requests("tools/call")[0];
     let header = |name: &str| call.header(name).map(str::to_owned);
     assert_eq!(
-        [header("x-soat-context-userid"), header("x-own"), header("authorization")],
-        [Some("u1".into()), Some("own".into()), Some("Bearer t0ken-of-server".into())]
+        [
+            header("x-soat-context-userid"),
+            header("x-own"),
+            header("authorization")
+        ],
+        [
+            Some("u1".into()),
+            Some("own".into()),
+            Some("Bearer t0ken-of-server".into())
+        ]
     );
     let list = &agents.mcp_requests("tools/list")[0];
     assert_eq!(
-        (list.header("authorization"), list.header("x-soat-context-userid")),
+        (
+            list.header("authorization"),
+            list.header("x-soat-context-userid")
+        ),
         (Some("Bearer t0ken-of-server"), Some("own"))
     );
 }
@@ -50,14 +67,31 @@ fn a_server_that_lists_no_tools_is_in_the_trace_and_fails_a_turn_that_forces_its
     let good = agents.http_tool("lookup");
     let agent = agents.agent("call lookup\nsay done", &[&broken, &good], json!({}));
     let done = agents.generate(&agent, &json!({"prompt": "x"}));
-    assert_eq!((&done["status"], &done["text"]), (&json!("completed"), &json!("done")));
-    let trace = agents.get(&format!("/traces/{}", done["trace_id"].as_str().expect("an id"))).json();
+    assert_eq!(
+        (&done["status"], &done["text"]),
+        (&json!("completed"), &json!("done"))
+    );
+    let trace = agents
+        .get(&format!(
+            "/traces/{}",
+            done["trace_id"].as_str().expect("an id")
+        ))
+        .json();
     let problem = &trace["problems"][0];
     assert_eq!(
         (&problem["type"], &problem["tool_name"], &problem["server"]),
-        (&json!("mcp_tools_unlisted"), &json!("github"), &json!(agents.outside.url("/mcp/broken")))
+        (
+            &json!("mcp_tools_unlisted"),
+            &json!("github"),
+            &json!(agents.outside.url("/mcp/broken"))
+        )
     );
-    assert!(problem["message"].as_str().is_some_and(|it| it.contains("500")), "{trace}");
+    assert!(
+        problem["message"]
+            .as_str()
+            .is_some_and(|it| it.contains("500")),
+        "{trace}"
+    );
     // The first step is free, the second one forces a tool of the server.
     let rule = json!([{"step": 2, "tool_choice": {"type": "tool", "tool_name": "github_find"}}]);
     let failed = agents.generate(&agent, &json!({"prompt": "x", "step_rules": rule}));
@@ -65,7 +99,12 @@ fn a_server_that_lists_no_tools_is_in_the_trace_and_fails_a_turn_that_forces_its
         (&failed["status"], &failed["error"]["code"]),
         (&json!("failed"), &json!("MCP_TOOLS_UNLISTED"))
     );
-    assert!(failed["error"]["message"].as_str().is_some_and(|it| it.contains("`github`")), "{failed}");
+    assert!(
+        failed["error"]["message"]
+            .as_str()
+            .is_some_and(|it| it.contains("`github`")),
+        "{failed}"
+    );
 }
 
 #[test]
@@ -86,7 +125,12 @@ fn loop_control_names_tools_of_a_server_by_their_whole_names() {
     // A tool that the server lacks fails the generation with its name.
     let rule = json!([{"step": 1, "tool_choice": {"type": "tool", "tool_name": "github_gone"}}]);
     let failed = agents.generate(&agent, &json!({"prompt": "x", "step_rules": rule}));
-    assert!(failed["error"]["message"].as_str().is_some_and(|it| it.contains("github_gone")), "{failed}");
+    assert!(
+        failed["error"]["message"]
+            .as_str()
+            .is_some_and(|it| it.contains("github_gone")),
+        "{failed}"
+    );
     let wrong = json!({"prompt": "x", "tool_choice": {"type": "tool", "tool_name": "gitlab_find"}});
     let refused = agents.post(&format!("/agents/{agent}/generate"), &wrong);
     assert_eq!(error(&refused), "400 VALIDATION_FAILED");
@@ -125,6 +169,10 @@ fn a_server_is_checked_when_it_is_stored() {
         json!({"name": "m", "type": "http", "mcp": {"url": "http://x"}}),
         json!({"name": "m", "type": "mcp", "mcp": {"url": "http://x"}, "execute": {"url": "http://x"}}),
     ] {
-        assert_eq!(error(&agents.post("/tools", &body)), "400 VALIDATION_FAILED", "{body}");
+        assert_eq!(
+            error(&agents.post("/tools", &body)),
+            "400 VALIDATION_FAILED",
+            "{body}"
+        );
     }
 }

@@ -76,8 +76,16 @@ const TRACE: Member = Member::required("trace_id", Kind::Text, "The trace.");
 const PROVIDER: Member = Member::required("ai_provider_id", Kind::Text, "The provider.");
 const GENERATION: Member = Member::required("generation_id", Kind::Text, "The generation.");
 const PAGE: &[Member] = &[
-    Member::optional("limit", Kind::Int(1, 100), "The number of records; 100 if it is left out."),
-    Member::optional("offset", Kind::Int(0, 1_000_000), "The number of records before the first."),
+    Member::optional(
+        "limit",
+        Kind::Int(1, 100),
+        "The number of records; 100 if it is left out.",
+    ),
+    Member::optional(
+        "offset",
+        Kind::Int(0, 1_000_000),
+        "The number of records before the first.",
+    ),
 ];
 const OF_AGENT: &[Member] = &[
     Member::optional("agent_id", Kind::Text, "Only generations of this agent."),
@@ -123,7 +131,11 @@ pub const ACTIONS: &[Action] = &[
     Action {
         scope: Scope::Run,
         ..edit(
-            ("add-session-message", "sessions:AddSessionMessage", "session"),
+            (
+                "add-session-message",
+                "sessions:AddSessionMessage",
+                "session",
+            ),
             "Adds a message of the user to a session, without an answer of its agent.",
             (&[AGENT, SESSION], Subject::Record(Records::Sessions)),
             sessions::MESSAGE,
@@ -151,21 +163,25 @@ pub const ACTIONS: &[Action] = &[
             "Runs another agent, and returns its answer.",
             (&[AGENT], Subject::Record(Records::Agents)),
             generations::GENERATE,
-            |_, _| Box::pin(std::future::ready(Err(ApiError::invalid(
-                "a generation is started by the step itself",
-            )))),
+            |_, _| {
+                Box::pin(std::future::ready(Err(ApiError::invalid(
+                    "a generation is started by the step itself",
+                ))))
+            },
         )
     },
     Action {
         scope: Scope::Run,
         ..edit(
-            ("create-agent-session", "sessions:CreateAgentSession", "session"),
+            (
+                "create-agent-session",
+                "sessions:CreateAgentSession",
+                "session",
+            ),
             "Creates a session of an agent.",
             (&[AGENT], Subject::Record(Records::Agents)),
             sessions::CREATE,
-            |engine, given| {
-                Box::pin(sessions::create(engine, given.id(0), given.body.clone()))
-            },
+            |engine, given| Box::pin(sessions::create(engine, given.id(0), given.body.clone())),
         )
     },
     edit(
@@ -187,17 +203,25 @@ pub const ACTIONS: &[Action] = &[
         "Deletes an actor.",
         (&[ACTOR], Subject::Record(Records::Actors)),
         &[],
-        |engine, given| Box::pin(async move { gone(Records::Actors.delete(engine, given.id(0)).await) }),
+        |engine, given| {
+            Box::pin(async move { gone(Records::Actors.delete(engine, given.id(0)).await) })
+        },
     ),
     edit(
         ("delete-agent", "agents:DeleteAgent", "agent"),
         "Deletes an agent.",
         (&[AGENT], Subject::Record(Records::Agents)),
         &[],
-        |engine, given| Box::pin(async move { gone(Records::Agents.delete(engine, given.id(0)).await) }),
+        |engine, given| {
+            Box::pin(async move { gone(Records::Agents.delete(engine, given.id(0)).await) })
+        },
     ),
     edit(
-        ("delete-agent-session", "sessions:DeleteAgentSession", "session"),
+        (
+            "delete-agent-session",
+            "sessions:DeleteAgentSession",
+            "session",
+        ),
         "Deletes a session.",
         (&[AGENT, SESSION], Subject::Record(Records::Sessions)),
         &[],
@@ -213,7 +237,9 @@ pub const ACTIONS: &[Action] = &[
         "Deletes a document.",
         (&[DOCUMENT], Subject::Record(Records::Documents)),
         &[],
-        |engine, given| Box::pin(async move { gone(Records::Documents.delete(engine, given.id(0)).await) }),
+        |engine, given| {
+            Box::pin(async move { gone(Records::Documents.delete(engine, given.id(0)).await) })
+        },
     ),
     edit(
         ("delete-tool", "tools:DeleteTool", "tool"),
@@ -235,7 +261,11 @@ pub const ACTIONS: &[Action] = &[
         |engine, given| Box::pin(shown(engine, Records::Agents, given, agent::shown)),
     ),
     read(
-        ("get-agent-generation", "agents:GetAgentGeneration", "generation"),
+        (
+            "get-agent-generation",
+            "agents:GetAgentGeneration",
+            "generation",
+        ),
         "Shows a generation.",
         (&[GENERATION], Subject::Generation),
         |engine, given| {
@@ -254,11 +284,20 @@ pub const ACTIONS: &[Action] = &[
         },
     ),
     read(
-        ("get-ai-provider", "ai-providers:GetAiProvider", "ai-provider"),
+        (
+            "get-ai-provider",
+            "ai-providers:GetAiProvider",
+            "ai-provider",
+        ),
         "Shows a provider, without its key.",
         (&[PROVIDER], Subject::Record(Records::Providers)),
         |engine, given| {
-            Box::pin(shown(engine, Records::Providers, given, super::providers::shown))
+            Box::pin(shown(
+                engine,
+                Records::Providers,
+                given,
+                super::providers::shown,
+            ))
         },
     ),
     read(
@@ -280,7 +319,11 @@ pub const ACTIONS: &[Action] = &[
         |engine, given| Box::pin(traces::show(engine, given.id(0))),
     ),
     read(
-        ("get-trace-generations", "traces:GetTraceGenerations", "trace"),
+        (
+            "get-trace-generations",
+            "traces:GetTraceGenerations",
+            "trace",
+        ),
         "Lists the generations of a trace.",
         (&[TRACE], Subject::Trace),
         |engine, given| Box::pin(traces::generations(engine, given.id(0))),
@@ -300,7 +343,11 @@ pub const ACTIONS: &[Action] = &[
     Action {
         body: OF_AGENT,
         ..read(
-            ("list-agent-generations", "agents:ListAgentGenerations", "generation"),
+            (
+                "list-agent-generations",
+                "agents:ListAgentGenerations",
+                "generation",
+            ),
             "Lists generations, newest first.",
             (&[], Subject::New),
             |engine, given| {
@@ -314,7 +361,11 @@ pub const ACTIONS: &[Action] = &[
     Action {
         body: PAGE,
         ..read(
-            ("list-agent-session-messages", "sessions:ListAgentSessionMessages", "session"),
+            (
+                "list-agent-session-messages",
+                "sessions:ListAgentSessionMessages",
+                "session",
+            ),
             "Lists the messages of a session, oldest first.",
             (&[AGENT, SESSION], Subject::Record(Records::Sessions)),
             |engine, given| {
@@ -328,7 +379,11 @@ pub const ACTIONS: &[Action] = &[
     Action {
         body: PAGE,
         ..read(
-            ("list-agent-sessions", "sessions:ListAgentSessions", "session"),
+            (
+                "list-agent-sessions",
+                "sessions:ListAgentSessions",
+                "session",
+            ),
             "Lists the sessions of an agent, oldest first.",
             (&[AGENT], Subject::Record(Records::Agents)),
             |engine, given| {
@@ -346,11 +401,20 @@ pub const ACTIONS: &[Action] = &[
         |engine, given| Box::pin(listed(engine, Records::Agents, given, agent::shown)),
     ),
     read(
-        ("list-ai-providers", "ai-providers:ListAiProviders", "ai-provider"),
+        (
+            "list-ai-providers",
+            "ai-providers:ListAiProviders",
+            "ai-provider",
+        ),
         "Lists providers, without their keys.",
         (&[], Subject::New),
         |engine, given| {
-            Box::pin(listed(engine, Records::Providers, given, super::providers::shown))
+            Box::pin(listed(
+                engine,
+                Records::Providers,
+                given,
+                super::providers::shown,
+            ))
         },
     ),
     read(
@@ -611,7 +675,8 @@ pub fn check(body: &Body) -> Result<(), ApiError> {
     }
     for (idx, name) in names.iter().enumerate() {
         if find(name).is_none() {
-            let near = flowstone_engine::diagnostic::nearest(name, ACTIONS.iter().map(|it| it.name));
+            let near =
+                flowstone_engine::diagnostic::nearest(name, ACTIONS.iter().map(|it| it.name));
             let near = near.map(|near| format!("; did you mean `{near}`?"));
             return Err(ApiError::invalid(format!(
                 "`actions[{idx}]` is `{name}`, which is not an action{}",
@@ -670,7 +735,8 @@ pub fn preset(record: &Record, action: &Action) -> Option<Json> {
     let takes = |name: &String| schema["properties"].get(name).is_some();
     let own = given.iter().filter(|(name, _)| takes(name));
     Some(Json::Object(
-        own.map(|(name, value)| (name.clone(), value.clone())).collect(),
+        own.map(|(name, value)| (name.clone(), value.clone()))
+            .collect(),
     ))
 }
 
@@ -702,7 +768,11 @@ mod tests {
             for name in NOT_OF_ACTIONS {
                 assert!(schema["properties"].get(*name).is_none(), "{}", action.name);
             }
-            assert!(action.given("proj_a", &json!({"project_id": "proj_b"})).is_err());
+            assert!(
+                action
+                    .given("proj_a", &json!({"project_id": "proj_b"}))
+                    .is_err()
+            );
         }
     }
 }

@@ -6,11 +6,11 @@ use std::rc::Rc;
 use flowstone_engine::feed_event::instant;
 use flowstone_engine::ids::RunId;
 use flowstone_engine::json::{from_json, items};
-use flowstone_engine::token::Scope;
 use flowstone_engine::ports::{
     LiveText, NewReceipt, News, RunQuery, RunRow, RunStatus, RunSummary, Target, WaitFilter,
     WaitRow, WaitState,
 };
+use flowstone_engine::token::Scope;
 use flowstone_engine::waits::Caller;
 use flowstone_engine::{Answering, Engine, EngineError, StartOptions, Submitted, codec};
 use flowstone_flow::flow::{LoadedFlow, name_of};
@@ -324,11 +324,7 @@ pub async fn find(engine: &Engine, noun: &str, id: &str) -> Result<(RunRow, Orig
 ///
 /// # Errors
 /// When the agent has none of that id.
-pub async fn find_of(
-    engine: &Engine,
-    agent: &str,
-    id: &str,
-) -> Result<(RunRow, String), ApiError> {
+pub async fn find_of(engine: &Engine, agent: &str, id: &str) -> Result<(RunRow, String), ApiError> {
     let (row, origin) = find(engine, "generation", id).await?;
     let is_it = |id: &str| ids::key_of(id) == ids::key_of(agent);
     if is_it(&origin.agent) {

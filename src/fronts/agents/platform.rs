@@ -114,7 +114,9 @@ async fn perform(cx: &StepContext, config: Value) -> Result<Outcome, StepError> 
     let allowed = place.rights.check(action.scope, &request);
     allowed.map_err(of_api)?;
     if action.name == actions::GENERATE {
-        return generate(cx, (&engine, &place), &given).await.map(Outcome::Child);
+        return generate(cx, (&engine, &place), &given)
+            .await
+            .map(Outcome::Child);
     }
     let answer = action.perform(&engine, &given).await.map_err(of_api)?;
     Ok(Outcome::Value(from_json(&answer)))

@@ -192,8 +192,12 @@ impl Statement {
 }
 
 fn is_action(pattern: &str) -> bool {
-    let is_name =
-        |text: &str| !text.is_empty() && text.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'-');
+    let is_name = |text: &str| {
+        !text.is_empty()
+            && text
+                .bytes()
+                .all(|it| it.is_ascii_alphanumeric() || it == b'-')
+    };
     match pattern.split_once(':') {
         None => pattern == "*",
         Some((module, operation)) => is_name(module) && (operation == "*" || is_name(operation)),
@@ -305,7 +309,8 @@ impl Condition {
 
 /// Matches a text with a pattern in which `*` stands for any text and `?` for one character.
 fn is_like(pattern: &str, text: &str) -> bool {
-    let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
+    let (pattern, text): (Vec<char>, Vec<char>) =
+        (pattern.chars().collect(), text.chars().collect());
     let (mut at, mut from) = (0, 0);
     // Where to resume when what follows the last `*` does not match.
     let mut star: Option<(usize, usize)> = None;
@@ -437,11 +442,26 @@ mod tests {
     fn nothing_is_allowed_by_default_and_a_denial_wins() {
         check(json!([]), false);
         check(json!([{"effect": "Allow", "action": ["*"]}]), true);
-        check(json!([{"effect": "Allow", "action": ["documents:*"]}, {"effect": "Deny", "action": ["documents:GetDocument"]}]), false);
-        check(json!([{"effect": "Deny", "action": ["*"], "resource": ["soat:proj_B:*:*"]}, {"effect": "Allow", "action": ["documents:GetDocument"]}]), true);
-        check(json!([{"effect": "Allow", "action": ["documents:ListDocuments", "document:*"]}]), false);
-        let deny = Policy::read(&json!({"statement": [{"effect": "Deny", "action": ["*"]}]}), "d");
-        let all = Policy::read(&json!({"statement": [{"effect": "Allow", "action": ["*"]}]}), "d");
+        check(
+            json!([{"effect": "Allow", "action": ["documents:*"]}, {"effect": "Deny", "action": ["documents:GetDocument"]}]),
+            false,
+        );
+        check(
+            json!([{"effect": "Deny", "action": ["*"], "resource": ["soat:proj_B:*:*"]}, {"effect": "Allow", "action": ["documents:GetDocument"]}]),
+            true,
+        );
+        check(
+            json!([{"effect": "Allow", "action": ["documents:ListDocuments", "document:*"]}]),
+            false,
+        );
+        let deny = Policy::read(
+            &json!({"statement": [{"effect": "Deny", "action": ["*"]}]}),
+            "d",
+        );
+        let all = Policy::read(
+            &json!({"statement": [{"effect": "Allow", "action": ["*"]}]}),
+            "d",
+        );
         let both = [all.expect("a policy"), deny.expect("a policy")];
         assert!(!allow(&both, &request("a:B", "x")));
         assert!(!allow(&[], &request("a:B", "x")));
@@ -460,7 +480,10 @@ mod tests {
             ("soat:proj_A:document:/reports/*", true),
             ("soat:proj_A:document:/other/*", false),
         ] {
-            check(json!([{"effect": "Allow", "action": ["*"], "resource": [resource]}]), expected);
+            check(
+                json!([{"effect": "Allow", "action": ["*"], "resource": [resource]}]),
+                expected,
+            );
         }
     }
 
@@ -478,18 +501,51 @@ mod tests {
     #[test]
     fn conditions_look_at_tags_and_the_type() {
         for (condition, expected) in [
-            (json!({"StringEquals": {"soat:ResourceTag/team": "red"}}), true),
-            (json!({"StringEquals": {"soat:ResourceTag/team": ["blue", "red"]}}), true),
-            (json!({"StringEquals": {"soat:ResourceTag/team": "blue"}}), false),
-            (json!({"StringEquals": {"soat:ResourceTag/none": "blue"}}), false),
-            (json!({"StringNotEquals": {"soat:ResourceTag/team": "blue"}}), true),
-            (json!({"StringNotEquals": {"soat:ResourceTag/none": "blue"}}), true),
-            (json!({"StringNotEquals": {"soat:ResourceTag/team": "red"}}), false),
-            (json!({"StringLike": {"soat:ResourceTag/level": "pub*"}}), true),
-            (json!({"StringLike": {"soat:ResourceTag/level": "p?blic", "soat:ResourceTag/team": "b*"}}), false),
-            (json!({"StringEquals": {"soat:ResourceType": "document"}}), true),
+            (
+                json!({"StringEquals": {"soat:ResourceTag/team": "red"}}),
+                true,
+            ),
+            (
+                json!({"StringEquals": {"soat:ResourceTag/team": ["blue", "red"]}}),
+                true,
+            ),
+            (
+                json!({"StringEquals": {"soat:ResourceTag/team": "blue"}}),
+                false,
+            ),
+            (
+                json!({"StringEquals": {"soat:ResourceTag/none": "blue"}}),
+                false,
+            ),
+            (
+                json!({"StringNotEquals": {"soat:ResourceTag/team": "blue"}}),
+                true,
+            ),
+            (
+                json!({"StringNotEquals": {"soat:ResourceTag/none": "blue"}}),
+                true,
+            ),
+            (
+                json!({"StringNotEquals": {"soat:ResourceTag/team": "red"}}),
+                false,
+            ),
+            (
+                json!({"StringLike": {"soat:ResourceTag/level": "pub*"}}),
+                true,
+            ),
+            (
+                json!({"StringLike": {"soat:ResourceTag/level": "p?blic", "soat:ResourceTag/team": "b*"}}),
+                false,
+            ),
+            (
+                json!({"StringEquals": {"soat:ResourceType": "document"}}),
+                true,
+            ),
         ] {
-            check(json!([{"effect": "Allow", "action": ["*"], "condition": condition}]), expected);
+            check(
+                json!([{"effect": "Allow", "action": ["*"], "condition": condition}]),
+                expected,
+            );
         }
     }
 
@@ -519,7 +575,10 @@ mod tests {
 
     #[test]
     fn a_pattern_with_many_stars_ends_soon() {
-        assert!(!is_like(&"*a".repeat(200), &"a".repeat(5_000).replace("aaaaa", "aaaab")));
+        assert!(!is_like(
+            &"*a".repeat(200),
+            &"a".repeat(5_000).replace("aaaaa", "aaaab")
+        ));
         assert!(is_like("a*b?d", "a--bcd"));
     }
 }

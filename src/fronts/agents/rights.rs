@@ -75,7 +75,11 @@ impl Rights {
 
     /// Adds the boundary of an agent.
     pub fn add_boundary(&mut self, agent: &Record) {
-        if let Some(document) = agent.members.get("boundary_policy").filter(|it| !it.is_null()) {
+        if let Some(document) = agent
+            .members
+            .get("boundary_policy")
+            .filter(|it| !it.is_null())
+        {
             let boundary = match Policy::read(document, "boundary_policy") {
                 Ok(policy) => Boundary::Policy(policy),
                 Err(_) => Boundary::Unreadable,
@@ -96,9 +100,10 @@ impl Rights {
     /// Which of them does not.
     pub fn check(&self, scope: Scope, request: &Request) -> Result<(), ApiError> {
         let action = &request.action;
-        let has_scope = self.scopes.as_ref().is_none_or(|scopes| {
-            scopes.contains(&scope) || scopes.contains(&Scope::Admin)
-        });
+        let has_scope = self
+            .scopes
+            .as_ref()
+            .is_none_or(|scopes| scopes.contains(&scope) || scopes.contains(&Scope::Admin));
         if !has_scope {
             return Err(denied(format!(
                 "the caller may not perform `{action}`: the token lacks the scope `{}`",

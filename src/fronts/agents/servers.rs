@@ -50,7 +50,8 @@ pub fn check(engine: &Engine, body: &mut Body) -> Result<(), ApiError> {
     context::check_headers(&headers, "mcp.headers")?;
     let bearer = headers.iter().find_map(|(name, value)| {
         let (scheme, token) = value.as_str()?.split_once(' ')?;
-        let is_it = name.eq_ignore_ascii_case(AUTHORIZATION) && scheme.eq_ignore_ascii_case("bearer");
+        let is_it =
+            name.eq_ignore_ascii_case(AUTHORIZATION) && scheme.eq_ignore_ascii_case("bearer");
         is_it.then(|| (name.clone(), token.trim().to_owned()))
     });
     if let Some((name, token)) = bearer {
@@ -128,8 +129,15 @@ pub fn definition(record: &Record) -> (String, String) {
     };
     let url = quoted(text("url").unwrap_or_default());
     (
-        format!("{{:slot {} :type :http-api :base-url {url}{auth}}}", keyword(&slot)),
-        format!("{{:id {} :connection {}}}", keyword(&adapter(record)), keyword(&slot)),
+        format!(
+            "{{:slot {} :type :http-api :base-url {url}{auth}}}",
+            keyword(&slot)
+        ),
+        format!(
+            "{{:id {} :connection {}}}",
+            keyword(&adapter(record)),
+            keyword(&slot)
+        ),
     )
 }
 

@@ -11,10 +11,10 @@ use flowstone_model::json::to_json;
 use serde_json::{Map, Value as Json, json};
 
 use super::body::{Body, Kind, Member};
-use super::error::{ApiError, Status};
-use super::records::{Record, Records};
 use super::compile::Start;
+use super::error::{ApiError, Status};
 use super::generations::{self, Who};
+use super::records::{Record, Records};
 use super::{actions, codes, context, platform, projects, servers};
 use crate::address::host_of;
 use crate::graph::compile::text::edn;
@@ -83,11 +83,7 @@ pub const UPDATE: &[Member] = &[
         Kind::Object,
         "For type `http`: `{url, method, headers}`.",
     ),
-    Member::optional(
-        "mcp",
-        Kind::Object,
-        "For type `mcp`: `{url, headers}`.",
-    ),
+    Member::optional("mcp", Kind::Object, "For type `mcp`: `{url, headers}`."),
     Member::optional("name", Kind::Text, "The name for models."),
     Member::optional("parameters", Kind::Object, "JSON Schema of the arguments."),
     Member::optional(
@@ -276,12 +272,7 @@ fn check_execute(execute: &mut Body) -> Result<(), ApiError> {
 ///
 /// # Errors
 /// When there is no tool of that id, it cannot be called directly, or the call fails.
-pub async fn call(
-    engine: &Engine,
-    id: &str,
-    body: Json,
-    who: &Who,
-) -> Result<Json, ApiError> {
+pub async fn call(engine: &Engine, id: &str, body: Json, who: &Who) -> Result<Json, ApiError> {
     let body = Body::read(body, CALL)?;
     let record = Records::Tools.get(engine, id).await?;
     if is_client(&record) || is_idle(&record) {
@@ -365,7 +356,9 @@ fn server_flow(record: &Record, body: &Body) -> Result<String, ApiError> {
 /// Returns the flow of a direct call of a platform action. Presets win.
 fn action_flow(record: &Record, body: &Body) -> Result<String, ApiError> {
     let names = super::body::texts(record.get("actions"));
-    let action = body.text("action").filter(|name| names.iter().any(|it| it == name));
+    let action = body
+        .text("action")
+        .filter(|name| names.iter().any(|it| it == name));
     let Some(action) = action.and_then(actions::find) else {
         return Err(ApiError::invalid(format!(
             "`action` must be one of {}",
@@ -377,7 +370,11 @@ fn action_flow(record: &Record, body: &Body) -> Result<String, ApiError> {
     if let Some(Json::Object(preset)) = actions::preset(record, action) {
         arguments.extend(preset);
     }
-    Ok(platform::call_flow(record.project(), action.name, arguments))
+    Ok(platform::call_flow(
+        record.project(),
+        action.name,
+        arguments,
+    ))
 }
 
 /// Returns what a tool gave: its JSON, or its text under `output`.

@@ -7,15 +7,15 @@ use flowstone_engine::ids::RunId;
 use flowstone_engine::json::items;
 use flowstone_engine::{StepReport, StepStatus, ToolCall, Turn, child_id};
 use flowstone_flow::step::LocalFuture;
-use flowstone_steps::agent::LISTING;
 use flowstone_lang::value::Value;
 use flowstone_model::json::to_json;
+use flowstone_steps::agent::LISTING;
 use serde_json::{Value as Json, json};
 
 use super::compile::{Origin, STEP};
 use super::error::ApiError;
-use super::lineage::{self, Lineage};
 use super::generations::{self, Filter, Page};
+use super::lineage::{self, Lineage};
 use super::{ids, servers};
 
 /// The most attempts of a call whose nested generation is looked for.

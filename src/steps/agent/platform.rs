@@ -104,7 +104,10 @@ fn tool(entry: &Value, most: usize) -> Result<Tool, StepError> {
             GENERATE => Rc::new(move |_, value| within(generation(&value), most)),
             _ => Rc::new(move |_, value| within(value, most)),
         },
-        call: Rc::new(move |given| Ok(step(&action, shape.read_json(given)?, &preset))),
+        call: Rc::new(move |given| {
+            let given = tools::without_preset(given, &preset);
+            Ok(step(&action, shape.read_json(&given)?, &preset))
+        }),
         mutates: Rc::new(move |_| !is_read),
         needs_approval: Rc::new(|_| false),
     })

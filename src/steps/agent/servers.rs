@@ -123,12 +123,7 @@ fn read(cx: &StepContext, entry: &Value) -> Result<Entry, StepError> {
     let known = cx.flow().mcp_adapter(adapter.trim_start_matches(':'));
     let adapter = known.cloned().ok_or_else(|| {
         let error = wrong(format!("the flow has no adapter `:{adapter}`"));
-        with_near(
-            error,
-            &adapter,
-            cx.flow().mcp.iter().map(|it| &*it.id),
-            ":",
-        )
+        with_near(error, &adapter, cx.flow().mcp.iter().map(|it| &*it.id), ":")
     })?;
     let pairs = |key: &str| -> Result<Vec<(Value, Value)>, StepError> {
         let map = fields.map(key)?.and_then(Value::as_map);
@@ -180,7 +175,10 @@ impl Entry {
             description: text("description").unwrap_or_default().to_owned(),
             parameters,
             ops: Vec::new(),
-            call: Rc::new(move |given| entry.step(&own_name, shape.read_json(given)?)),
+            call: Rc::new(move |given| {
+                let given = tools::without_preset(given, &entry.preset);
+                entry.step(&own_name, shape.read_json(&given)?)
+            }),
             // Only a definition can declare that a tool changes nothing.
             mutates: Rc::new(|_| true),
             needs_approval: Rc::new(|_| false),

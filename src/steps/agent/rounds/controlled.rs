@@ -18,7 +18,10 @@ pub(super) fn check_names(
     is_fixed: bool,
 ) -> Result<(), StepError> {
     let mut names = control.names().into_iter();
-    let Some(missing) = names.find(|name| !tools.is_nameable(name)).filter(|_| is_fixed) else {
+    let Some(missing) = names
+        .find(|name| !tools.is_nameable(name))
+        .filter(|_| is_fixed)
+    else {
         return Ok(());
     };
     let all = tools.all_names();

@@ -26,7 +26,7 @@ use crate::http::server::{EngineContext, Shared};
 /// How long a caller waits. A generation that takes longer is answered with `in_progress`, and goes on.
 const LONGEST: Duration = Duration::from_secs(600);
 /// How often nested generations are checked for a pause: the feed of the outer one does not show it.
-const BELOW: Duration = Duration::from_millis(100);
+pub(super) const BELOW: Duration = Duration::from_millis(100);
 
 pub(super) fn routes() -> Router<Shared> {
     Router::new()

@@ -11,6 +11,7 @@ use flowstone_fronts::agents::traces::{self, TurnText};
 use serde_json::json;
 
 use super::client::Client;
+use super::generations::BELOW;
 use crate::http::feed::Streamed;
 use crate::http::feed::sse::{Closed, Stream};
 use crate::http::problem::Problem;
@@ -83,7 +84,7 @@ impl Follow {
                     }
                 };
             }
-            self.wait(stream).await?;
+            self.wait(stream, view.waits_below()).await?;
         }
     }
 
@@ -112,13 +113,15 @@ impl Follow {
     }
 
     /// Sends text as it arrives, until the journal may have more.
-    async fn wait(&mut self, stream: &mut Stream) -> Result<(), Closed> {
+    async fn wait(&mut self, stream: &mut Stream, waits_below: bool) -> Result<(), Closed> {
+        let again = tokio::time::Instant::now() + BELOW;
         loop {
             for piece in self.live.pieces() {
                 self.piece(&piece, stream).await?;
             }
             tokio::select! {
                 () = self.news.changed() => return Ok(()),
+                () = tokio::time::sleep_until(again), if waits_below => return Ok(()),
                 () = self.live.changed() => {}
                 closed = stream.idle() => return Err(closed),
             }
