@@ -18,6 +18,7 @@ pub mod ids;
 pub mod keys;
 pub mod lineage;
 pub mod messages;
+pub mod outputs;
 pub mod platform;
 pub mod policies;
 pub mod projects;

@@ -665,12 +665,12 @@ pub fn is_platform(record: &Record) -> bool {
 /// Checks `actions` of a tool.
 ///
 /// # Errors
-/// When there are none, or one is unknown.
+/// When the list is empty, or an action is unknown.
 pub fn check(body: &Body) -> Result<(), ApiError> {
     let names = body.texts("actions");
     if names.is_empty() {
         return Err(ApiError::invalid(
-            "`actions` is missing: the actions of the tool, such as `[\"get-document\"]`",
+            "`actions` is missing: name the actions of the tool, such as `[\"get-document\"]`",
         ));
     }
     for (idx, name) in names.iter().enumerate() {

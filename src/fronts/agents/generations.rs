@@ -5,14 +5,14 @@ use std::rc::Rc;
 
 use flowstone_engine::feed_event::instant;
 use flowstone_engine::ids::RunId;
-use flowstone_engine::json::{from_json, items};
+use flowstone_engine::json::items;
 use flowstone_engine::ports::{
-    LiveText, NewReceipt, News, RunQuery, RunRow, RunStatus, RunSummary, Target, WaitFilter,
+    LiveText, NewReceipt, News, RunQuery, RunRow, RunStatus, RunSummary, WaitFilter,
     WaitRow, WaitState,
 };
 use flowstone_engine::token::Scope;
 use flowstone_engine::waits::Caller;
-use flowstone_engine::{Answering, Engine, EngineError, StartOptions, Submitted, codec};
+use flowstone_engine::{Engine, EngineError, StartOptions, Submitted, codec};
 use flowstone_flow::flow::{LoadedFlow, name_of};
 use flowstone_lang::value::Value;
 use flowstone_model::json::to_json;
@@ -74,28 +74,6 @@ pub const GENERATE: &[Member] = &[
         Kind::Object,
         "Texts that are sent to the servers of tools as headers.",
     ),
-];
-
-/// The body of outputs of client tools.
-pub const SUBMIT: &[Member] = &[
-    Member::optional("active_tool_ids", Kind::Texts, "For the next step."),
-    Member::optional(
-        "defaults",
-        Kind::Object,
-        "For all later steps: `{tool_choice?, active_tool_ids?}`.",
-    ),
-    Member::optional("step_rules", Kind::Objects, "For later steps."),
-    Member::optional("tool_choice", Kind::TextOrObject, "For the next step."),
-    Member::required(
-        "tool_outputs",
-        Kind::Objects,
-        "`{tool_call_id, output}` for each call.",
-    ),
-];
-
-const OUTPUT: &[Member] = &[
-    Member::optional("output", Kind::Any, "The output."),
-    Member::required("tool_call_id", Kind::Text, "The call."),
 ];
 
 /// Who starts a generation or answers one.
@@ -416,7 +394,7 @@ fn state_of(status: RunStatus, waits_for_outputs: bool) -> State {
     }
 }
 
-async fn open_wait(engine: &Engine, run: &RunId) -> Result<Option<WaitRow>, EngineError> {
+pub(super) async fn open_wait(engine: &Engine, run: &RunId) -> Result<Option<WaitRow>, EngineError> {
     let filter = WaitFilter {
         run: Some(run.clone()),
         ..WaitFilter::default()
@@ -443,14 +421,14 @@ fn is_for_outputs(wait: &WaitRow) -> bool {
 }
 
 /// Returns the calls of client tools that a wait is for.
-fn calls_of(wait: &WaitRow) -> Vec<Value> {
+pub(super) fn calls_of(wait: &WaitRow) -> Vec<Value> {
     let details = codec::decode(&wait.details).unwrap_or(Value::Nil);
     let shown = details.get("show").and_then(|shown| shown.get("data"));
     let calls = shown.and_then(|data| data.get("client-calls"));
     calls.and_then(items).unwrap_or_default()
 }
 
-fn call_id(call: &Value) -> String {
+pub(super) fn call_id(call: &Value) -> String {
     let id = call.get("tool-call-id").and_then(name_of);
     id.map_or_else(String::new, |id| id.to_string())
 }
@@ -771,86 +749,4 @@ impl Filter {
             && is_it(&self.agent, &origin.agent)
             && self.state.is_none_or(|wanted| wanted == state)
     }
-}
-
-/// Gives a generation the outputs of client tools.
-///
-/// # Errors
-/// When it does not wait for outputs, or the body does not answer each call once.
-pub async fn submit(
-    engine: &Engine,
-    agent: &Agent,
-    row: &RunRow,
-    body: Json,
-    caller: Caller,
-) -> Result<(), ApiError> {
-    let body = Body::read(body, SUBMIT)?;
-    let wait = match row.status {
-        RunStatus::Waiting => open_wait(engine, &row.id).await?,
-        _ => None,
-    };
-    let Some(wait) = wait else {
-        return Err(not_waiting(&row.id));
-    };
-    let outputs = outputs(&calls_of(&wait), body.items("tool_outputs"))?;
-    let mut payload = agent.known().submitted(&body)?;
-    payload.insert("outputs".to_owned(), Json::Array(outputs));
-    let how = Answering {
-        caller,
-        ..Answering::default()
-    };
-    let target = Target::Name(wait.id.clone());
-    let payload = from_json(&Json::Object(payload));
-    match engine.answer_waits(target, &payload, how).await {
-        Ok(_) => Ok(()),
-        // Of two submissions at the same time, one counts.
-        Err(EngineError::AlreadyDecided(_) | EngineError::NoSuchWait { .. }) => {
-            Err(not_waiting(&row.id))
-        }
-        Err(error) => Err(error.into()),
-    }
-}
-
-fn not_waiting(run: &RunId) -> ApiError {
-    ApiError::new(
-        Refused::Conflict,
-        ("CONFLICT", codes::NOT_WAITING),
-        format!(
-            "the generation `{}` does not wait for tool outputs",
-            ids::generation(run)
-        ),
-    )
-}
-
-/// Checks that outputs answer each call once, and returns them as the payload of the wait has them.
-fn outputs(calls: &[Value], given: &[Json]) -> Result<Vec<Json>, ApiError> {
-    let mut outputs: Vec<(String, Json)> = Vec::new();
-    for entry in given {
-        let entry = Body::read(entry.clone(), OUTPUT)?;
-        let id = entry.text("tool_call_id").unwrap_or_default().to_owned();
-        if !calls.iter().any(|call| call_id(call) == id) {
-            return Err(ApiError::invalid(format!(
-                "`tool_outputs` has the call `{id}`, which the generation does not wait for"
-            )));
-        }
-        if outputs.iter().any(|(known, _)| *known == id) {
-            return Err(ApiError::invalid(format!(
-                "`tool_outputs` has the call `{id}` twice"
-            )));
-        }
-        outputs.push((id, entry.get("output").cloned().unwrap_or(Json::Null)));
-    }
-    let missing = calls
-        .iter()
-        .map(call_id)
-        .find(|id| !outputs.iter().any(|(known, _)| known == id));
-    if let Some(missing) = missing {
-        return Err(ApiError::invalid(format!(
-            "`tool_outputs` lacks the call `{missing}`: each call needs an output"
-        )));
-    }
-    let outputs = outputs.into_iter();
-    Ok(outputs
-        .map(|(id, output)| json!({"tool-call-id": id, "output": output}))
-        .collect())
 }

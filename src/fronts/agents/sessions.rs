@@ -16,7 +16,7 @@ use super::body::{Body, Kind, Member};
 use super::error::{ApiError, Status};
 use super::generations::{self, State, View, Who};
 use super::records::{Record, Records, Tags};
-use super::{codes, context, documents, ids, lineage};
+use super::{codes, context, documents, ids, lineage, outputs};
 use crate::rows::Rows;
 
 /// The messages, by session and time.
@@ -532,7 +532,7 @@ impl Session {
         }
         let outputs = json!({"tool_outputs": body.get("tool_outputs")});
         let agent = Agent::find(engine, &agent).await?;
-        generations::submit(engine, &agent, &row, outputs, caller).await?;
+        outputs::submit(engine, &agent, &row, outputs, caller).await?;
         Ok(own)
     }
 

@@ -13,7 +13,7 @@ use flowstone_engine::token::Scope;
 use flowstone_fronts::agents::agent::Agent;
 use flowstone_fronts::agents::error::ApiError;
 use flowstone_fronts::agents::generations::{self, Filter, State as Stage, View};
-use flowstone_fronts::agents::ids;
+use flowstone_fronts::agents::{ids, outputs};
 
 use super::client::Client;
 use super::records::Part;
@@ -126,7 +126,7 @@ async fn submit(
             let (row, agent) = generations::find_of(&cx.engine, &agent, &id).await?;
             let agent = Agent::find(&cx.engine, &agent).await?;
             let news = generations::news(&cx.engine, &row.id);
-            generations::submit(&cx.engine, &agent, &row, body, caller).await?;
+            outputs::submit(&cx.engine, &agent, &row, body, caller).await?;
             Ok::<_, ApiError>((ids::generation(&row.id), news))
         })
         .await?;

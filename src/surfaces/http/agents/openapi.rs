@@ -6,7 +6,7 @@ use axum::routing::get;
 use flowstone_engine::token::Scope;
 use flowstone_fronts::agents::body::{Member, schema};
 use flowstone_fronts::agents::{
-    actors, agent, documents, generations, keys, policies, projects, providers, sessions, tools,
+    actors, agent, documents, generations, keys, outputs, policies, projects, providers, sessions, tools,
 };
 use serde_json::{Map, Value as Json, json};
 
@@ -140,7 +140,7 @@ const ROWS: &[Row] = &[
         "/agents/{agent_id}/generate/{generation_id}/tool-outputs",
         "submitAgentToolOutputs",
         "Gives a generation the outputs of client tools.",
-        Some(generations::SUBMIT),
+        Some(outputs::SUBMIT),
     ),
     (
         "get",
