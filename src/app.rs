@@ -114,6 +114,7 @@ impl App for Flowstone {
 
     fn steps(&self) -> Vec<Box<dyn Step>> {
         let mut steps = flowstone_project::all_steps();
+        steps.extend(flowstone_fronts::steps());
         steps.extend(flowstone_engine::builtin());
         steps
     }

@@ -113,6 +113,24 @@ impl Agents {
         self.made("/tools", &json!({"name": name, "execute": {"url": url}}))
     }
 
+    /// Creates a tool that is an MCP server.
+    #[track_caller]
+    pub fn mcp_tool(&self, name: &str, path: &str, more: Value) -> String {
+        let mut body = json!({"name": name, "type": "mcp", "mcp": {"url": self.outside.url(path)}});
+        if let (Value::Object(body), Value::Object(more)) = (&mut body, more) {
+            body.extend(more);
+        }
+        self.made("/tools", &body)
+    }
+
+    /// Returns the requests of a method that MCP servers got.
+    pub fn mcp_requests(&self, method: &str) -> Vec<Request> {
+        let mut requests = self.outside.requests();
+        let wanted = format!("\"method\":\"{method}\"");
+        requests.retain(|it| it.path.starts_with("/mcp") && it.body.contains(&wanted));
+        requests
+    }
+
     /// Creates an agent that follows a script with tools, with further members.
     #[track_caller]
     pub fn agent(&self, script: &str, tools: &[&str], more: Value) -> String {
@@ -193,7 +211,38 @@ fn embeddings(request: &Request) -> Answer {
     Answer::Json(json!({"data": data}).to_string())
 }
 
+/// Answers as an MCP server with two tools; below `/mcp/broken` as one that is out of order.
+fn mcp(request: &Request) -> Answer {
+    let message: Value = serde_json::from_str(&request.body).unwrap_or_default();
+    let result = match message["method"].as_str().unwrap_or_default() {
+        _ if request.path.ends_with("/broken") => return Answer::Status(500, "out of order"),
+        "initialize" => json!({"protocolVersion": "2025-11-25", "capabilities": {"tools": {}},
+                               "serverInfo": {"name": "fake", "version": "1"}}),
+        "tools/list" => json!({"tools": [
+            {"name": "create_issue", "description": "Creates an issue.",
+             "inputSchema": {"type": "object", "required": ["title", "repo"],
+                             "properties": {"title": {"type": "string"}, "repo": {"type": "string"}}}},
+            {"name": "find", "inputSchema": {"type": "object"}},
+        ]}),
+        "tools/call" => {
+            let text = message["params"]["arguments"].to_string();
+            json!({"content": [{"type": "text", "text": text}]})
+        }
+        "server/discover" => {
+            let error = json!({"code": -32601, "message": "Method not found"});
+            let body = json!({"jsonrpc": "2.0", "id": message["id"], "error": error});
+            return Answer::Json(body.to_string());
+        }
+        _ if request.method == "POST" => return Answer::Status(202, ""),
+        _ => return Answer::Status(405, ""),
+    };
+    Answer::Json(json!({"jsonrpc": "2.0", "id": message["id"], "result": result}).to_string())
+}
+
 fn answer(request: &Request) -> Answer {
+    if request.path.starts_with("/mcp") {
+        return mcp(request);
+    }
     if request.path == "/v1/embeddings" {
         return embeddings(request);
     }

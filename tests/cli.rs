@@ -3,9 +3,12 @@
 mod agents;
 #[cfg(unix)]
 mod agents_http;
-mod agents_knowledge;
 #[cfg(unix)]
+mod agents_keys;
+mod agents_knowledge;
 mod agents_loop;
+mod agents_platform;
+mod agents_servers;
 #[cfg(unix)]
 mod agents_sessions;
 #[cfg(unix)]

@@ -58,19 +58,60 @@ impl Step for CallFlow {
 /// # Errors
 /// When there is no such flow, it does not take the input, or does not take another run.
 pub async fn start(cx: &StepContext, config: &Value) -> Result<RunId, StepError> {
-    let runs = &cx.own_stores().runs;
-    let place = format!("{}#{}", cx.idempotency_key(), cx.attempt());
-    let id = RunId::derived(&place);
-    if runs.find(&id).await?.is_some() {
+    let started = find(cx).await?;
+    if let Some(id) = started {
         return Ok(id);
     }
-    let Some(parent) = runs.find(cx.run_id()).await? else {
-        return Err(StepError::new(
-            "E0500",
-            "store",
-            "the run itself is missing",
-        ));
-    };
+    let parent = parent(cx).await?;
+    let slug = called::slug_of(config);
+    let loaded = load(cx, &parent, &slug, config.get("version")).await?;
+    start_in(cx, parent, loaded, config).await
+}
+
+/// As [`start`], for a flow that is loaded. `config` has the other fields of `flow/call-flow`.
+///
+/// # Errors
+/// When it does not take the input, or does not take another run.
+pub async fn start_loaded(
+    cx: &StepContext,
+    loaded: LoadedFlow,
+    config: &Value,
+) -> Result<RunId, StepError> {
+    let started = find(cx).await?;
+    match started {
+        Some(id) => Ok(id),
+        None => start_in(cx, parent(cx).await?, loaded, config).await,
+    }
+}
+
+/// Returns the id of the run that an attempt of a step starts below its own run.
+pub fn child_id(idempotency_key: &str, attempt: u32) -> RunId {
+    RunId::derived(&place(idempotency_key, attempt))
+}
+
+fn place(idempotency_key: &str, attempt: u32) -> String {
+    format!("{idempotency_key}#{attempt}")
+}
+
+/// Returns the run that the step has started, if a crash came after its start.
+async fn find(cx: &StepContext) -> Result<Option<RunId>, StepError> {
+    let id = child_id(cx.idempotency_key(), cx.attempt());
+    Ok(cx.own_stores().runs.find(&id).await?.map(|_| id))
+}
+
+async fn parent(cx: &StepContext) -> Result<RunRow, StepError> {
+    let parent = cx.own_stores().runs.find(cx.run_id()).await?;
+    parent.ok_or_else(|| StepError::new("E0500", "store", "the run itself is missing"))
+}
+
+async fn start_in(
+    cx: &StepContext,
+    parent: RunRow,
+    loaded: LoadedFlow,
+    config: &Value,
+) -> Result<RunId, StepError> {
+    let place = place(cx.idempotency_key(), cx.attempt());
+    let id = RunId::derived(&place);
     let depth = parent.parent.as_ref().map_or(0, |above| above.depth) + 1;
     let most = Limits::of(cx.settings()).depth;
     if depth > most {
@@ -78,8 +119,7 @@ pub async fn start(cx: &StepContext, config: &Value) -> Result<RunId, StepError>
         return Err(StepError::new("E0547", "too-deep", message)
             .hint("a flow that calls itself needs an end; a long loop is `flow/continue-as-new`"));
     }
-    let slug = called::slug_of(config);
-    let loaded = load(cx, &parent, &slug, config.get("version")).await?;
+    let slug = loaded.flow.slug.clone();
     let given = config.get("input").unwrap_or(&Value::Nil);
     let input = coerce_input(&loaded.flow, None, given);
     let input = input.and_then(|input| activated(&loaded.flow, cx.settings(), input));

@@ -23,7 +23,7 @@ use crate::natives;
 use crate::permission::Permissions;
 use crate::ports::{
     Clock, Durability, Exchanges, NoSecrets, NoTelemetry, NoVault, Random, RunFilter, RunRow,
-    Secrets, Stores, SystemRandom, Telemetry, Vault,
+    Secrets, Stores, SystemRandom, Telemetry, Vault, mix,
 };
 use crate::sessions::Sessions;
 use crate::step::{Persist, Services, Step, real_path};
@@ -142,6 +142,15 @@ pub struct Engine {
     /// The runs that this engine executes at the moment.
     pub(crate) active: RefCell<HashSet<RunId>>,
     pub(crate) sessions: Sessions,
+    /// What new ids of records are made of; nothing: the clock and randomness.
+    pub(crate) ids: Option<RecordIds>,
+}
+
+/// New ids that a step gives records: a step that is performed again after a crash gives the same.
+pub(crate) struct RecordIds {
+    pub place: String,
+    pub base_ms: i64,
+    pub count: std::cell::Cell<u64>,
 }
 
 impl Engine {
@@ -167,6 +176,22 @@ impl Engine {
     /// Returns what new runs keep of profiles and bindings.
     pub fn bindings(&self) -> &Bindings {
         &self.bindings
+    }
+
+    /// Returns a new id of a record. Later ones sort after earlier ones.
+    pub fn new_record_id(&self) -> RunId {
+        match &self.ids {
+            None => RunId::new(self.now_ms(), SystemRandom.next()),
+            Some(ids) => {
+                let number = ids.count.get();
+                ids.count.set(number + 1);
+                let place = format!("{}/{number}", ids.place);
+                let bits = place
+                    .bytes()
+                    .fold(0, |seed, byte| mix(seed ^ u64::from(byte)));
+                RunId::new(ids.base_ms, bits)
+            }
+        }
     }
 
     /// Returns the step types, in the order they were given.

@@ -63,7 +63,7 @@ pub use flowstone_model::{
 };
 
 pub use asker::{AskPermission, Asker, Permission, PermissionQuestion};
-pub use child::start as start_child;
+pub use child::{child_id, start as start_child, start_loaded as start_loaded_child};
 pub use clock::SystemClock;
 pub use control::CancelOutcome;
 pub use direct::Direct;

@@ -1,14 +1,17 @@
 //! Opening an engine, with the step types that it performs itself.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
+use crate::bindings::Bindings;
 use crate::child::CallFlow;
-use crate::engine::{Engine, EngineConfig};
+use crate::engine::{Engine, EngineConfig, RecordIds};
+use crate::limits::Limits;
 use crate::natives::fanout::Fanout;
+use crate::ports::Durability;
 use crate::redact::Redactors;
 use crate::sessions::Sessions;
-use crate::step::{Services, Step};
+use crate::step::{Services, Step, StepContext};
 
 impl Engine {
     /// Returns an engine over the stores of a project.
@@ -41,6 +44,29 @@ impl Engine {
             bindings: config.bindings,
             active: RefCell::default(),
             sessions: Sessions::default(),
+            ids: None,
+        }
+    }
+
+    /// Returns an engine on the project of a step, with which the step reads and changes records of the project. It executes no
+    /// runs. Ids of new records begin with `base_ms` and follow from the place of the step.
+    pub fn of_step(cx: &StepContext, base_ms: i64) -> Engine {
+        let services = cx.scope().services.clone();
+        Engine {
+            persist: None,
+            library: |_| {},
+            limits: Limits::of(&services.settings),
+            durability: Durability::Full,
+            settings: services.settings.clone(),
+            bindings: Bindings::default(),
+            active: RefCell::default(),
+            sessions: Sessions::default(),
+            ids: Some(RecordIds {
+                place: cx.idempotency_key().to_owned(),
+                base_ms,
+                count: Cell::new(0),
+            }),
+            services,
         }
     }
 }

@@ -20,7 +20,7 @@ use crate::schedule::Schedule;
 
 pub(crate) use inputs::option_value;
 pub use inputs::{ACTIVATION, InputError, activated, coerce_input};
-pub use mcp::{McpAdapter, McpToolDefinition, McpTransport};
+pub use mcp::{McpAdapter, McpToolDefinition, McpTransport, tool_name as mcp_tool_name};
 pub use packaged::{Contract, Origin, PackagedStep};
 pub use reading::{Reading as FlowReading, is_identifier};
 pub(crate) use reading::{flow, keywords};

@@ -14,7 +14,7 @@ mod undeclared;
 pub use crate::definition::{
     ACTIVATION, Concurrency, Contract, Flow, FlowFunction, FlowReading, Input, InputError,
     Invocation, McpAdapter, McpToolDefinition, McpTransport, Origin, PackagedStep, StartLimits,
-    Starts, Template, activated, coerce_input, is_identifier, wider_limits,
+    Starts, Template, activated, coerce_input, is_identifier, mcp_tool_name, wider_limits,
 };
 pub use crate::forms::is_known;
 pub use files::{FlowFiles, Siblings, StoredFiles};

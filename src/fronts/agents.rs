@@ -3,6 +3,7 @@
 //! An agent is a record, compiled to a flow with one `:agent` step ([`compile`]). A generation is a view of a run
 //! ([`generations`]), and a trace is a view of its journal ([`traces`]). This module knows nothing of HTTP, terminals or files.
 
+pub mod actions;
 pub mod actors;
 pub mod agent;
 pub mod body;
@@ -12,14 +13,22 @@ pub mod control;
 pub mod documents;
 pub mod error;
 pub mod generations;
+pub mod guard;
 pub mod ids;
+pub mod keys;
 pub mod knowledge;
+pub mod lineage;
 pub mod memories;
 pub mod messages;
+pub mod outputs;
 pub mod pending;
+pub mod platform;
+pub mod policies;
 pub mod projects;
 pub mod providers;
 pub mod records;
+pub mod rights;
+pub mod servers;
 pub mod sessions;
 pub mod sources;
 pub mod tools;
@@ -53,6 +62,10 @@ pub mod codes {
     pub const CALL_FAILED: &str = "E1272";
     /// The search of knowledge failed.
     pub const KNOWLEDGE: &str = "E1273";
+    /// The policies of the caller or the boundary of an agent do not allow an action.
+    pub const DENIED: &str = "E1293";
+    /// The agents API refused a platform action.
+    pub const ACTION: &str = "E1294";
     /// The caller may not do this.
     pub const FORBIDDEN: &str = "E1271";
 }

@@ -5,6 +5,7 @@
 #![warn(unreachable_pub)]
 
 use flowstone_flow::format::Formats;
+use flowstone_flow::step::Step;
 
 mod address;
 pub mod agents;
@@ -13,6 +14,10 @@ pub mod json_text;
 pub mod tree;
 
 pub use flowstone_project::rows;
+/// Returns the step types of this crate.
+pub fn steps() -> Vec<Box<dyn Step>> {
+    vec![Box::new(agents::platform::Platform)]
+}
 
 /// The formats of files that flows and agents call like flow files.
 pub const FORMATS: Formats = &[&graph::GraphFormat, &tree::TreeFormat];

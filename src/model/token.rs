@@ -11,6 +11,8 @@ use sha2::{Digest as _, Sha256};
 
 /// Prefix of every token.
 const PREFIX: &str = "fst";
+/// Prefix under which API keys show the same token.
+const API_KEY: &str = "sk";
 /// Number of random bytes of a secret.
 const SECRET_BYTES: usize = 32;
 /// Number of random bytes of an id.
@@ -278,9 +280,11 @@ impl TokenText {
         let (prefix, id, secret) = (parts.next()?, parts.next()?, parts.next()?);
         let is_id = id.len() == 2 * ID_BYTES && id.bytes().all(|byte| byte.is_ascii_hexdigit());
         let decoded = URL_SAFE_NO_PAD.decode(secret).ok()?;
-        (prefix == PREFIX && is_id && decoded.len() == SECRET_BYTES).then(|| TokenText {
-            id: id.to_owned(),
-            secret: secret.to_owned(),
+        ([PREFIX, API_KEY].contains(&prefix) && is_id && decoded.len() == SECRET_BYTES).then(|| {
+            TokenText {
+                id: id.to_owned(),
+                secret: secret.to_owned(),
+            }
         })
     }
 

@@ -25,9 +25,11 @@ mod memory;
 mod notes;
 mod output;
 mod outside;
+mod platform;
 mod prompt;
 mod result;
 mod rounds;
+mod servers;
 mod skills;
 mod thread;
 pub(crate) mod tool;
@@ -35,6 +37,9 @@ pub(crate) mod tools;
 mod toolset;
 mod trace;
 mod usage;
+
+pub use platform::GENERATE;
+pub use servers::LISTING;
 
 use flowstone_flow::flow::Flow;
 use flowstone_flow::permission::PlannedNeed;
@@ -183,7 +188,7 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "active-tools",
         FieldType::List(&FieldType::Name),
-        "The names of the tools that the model is offered; all if it is empty. `:step-rules` overrides it.",
+        "The names of the tools that the model is offered; all if it is empty. `\"github_*\"` stands for all names that begin so. `:step-rules` overrides it.",
     ),
     Field::optional(
         "after-each-call",
@@ -334,6 +339,11 @@ const FIELDS: &[Field] = &[
         "Maximum number of tool calls, including refused ones. Default 100.",
     ),
     Field::optional(
+        "mcp-tools",
+        FieldType::List(&FieldType::Keys(servers::TOOL)),
+        "Tools of servers, as their lists have them when the agent starts: `[{:name \"github\" :adapter :github/all}]`. A server without a list is reported in `:warnings`; a turn that requires one of its tools fails.",
+    ),
+    Field::optional(
         "memory",
         FieldType::Either(&[FieldType::Text, FieldType::Map]),
         "A table for the notes of agents: its name, a reference, or `{:table :scope :scope-key :auto-recall :auto-summarize :recall-limit :types :plan}`.",
@@ -359,6 +369,11 @@ const FIELDS: &[Field] = &[
         "output-persist",
         output::FIELD,
         "Stores the answer as a resource, under `:persisted-ref`: `true`, or `{:name :content-type}`.",
+    ),
+    Field::optional(
+        "platform-tools",
+        FieldType::List(&FieldType::Keys(platform::TOOL)),
+        "Actions on the project's records as tools: `[{:name \"docs\" :action \"get-document\"}]`, each a `:platform` step.",
     ),
     Field::optional("presence-penalty", FieldType::Number, "Forwarded."),
     Field::optional(

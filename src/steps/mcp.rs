@@ -33,6 +33,7 @@ use client::Heard;
 use connection::ToolCall;
 pub use message::{answer_of, misfits};
 use pool::{Ask, Lazy, Reply};
+use server::Target;
 
 use crate::fields::Fields;
 use crate::{json, operation};
@@ -75,6 +76,11 @@ const FIELDS: &[Field] = &[
         "The arguments of the tool. Default: none.",
     ),
     Field::optional(
+        "headers",
+        FieldType::Map,
+        "Headers that are sent to the server, after those of its connection. They are in the journal: credentials belong to the connection.",
+    ),
+    Field::optional(
         "op",
         FieldType::Name,
         "What to do: `:call` or `:list-tools`. Default `:call`.",
@@ -100,7 +106,7 @@ const OPERATIONS: Operations = Operations {
             name: "call",
             doc: "Calls a tool.",
             needs: &["adapter", "tool"],
-            takes: &["arguments", "read-only?"],
+            takes: &["arguments", "headers", "read-only?"],
             gives: "[:map [:content :any] [:parts {:optional true} [:vector [:map [:type :keyword]]]]]",
             effect: Effect::External,
             for_agents: false,
@@ -109,7 +115,7 @@ const OPERATIONS: Operations = Operations {
             name: "list-tools",
             doc: "Lists the tools that the adapter allows.",
             needs: &["adapter"],
-            takes: &[],
+            takes: &["headers"],
             gives: "[:map [:tools [:vector [:map [:name :string] [:description :string] [:input-schema :map] [:read-only? :boolean]]]]]",
             effect: Effect::Read,
             for_agents: false,
@@ -153,7 +159,7 @@ impl Step for Mcp {
             let name = fields.name("adapter")?.unwrap_or_default();
             let adapter = adapter(cx.flow(), &name)?;
             let value = match operation.name {
-                "list-tools" => self.list(cx, adapter).await?,
+                "list-tools" => self.list(cx, adapter, fields).await?,
                 _ => self.call(cx, adapter, fields).await?,
             };
             Ok(Outcome::Value(value))
@@ -248,7 +254,8 @@ impl Mcp {
                 .and_then(|tool| tool.input_schema.clone()),
         };
         let (sender, mut receiver) = mpsc::channel(64);
-        let asked = self.ask(cx, adapter, Ask::Call(call, sender));
+        let target = server::target(cx, adapter)?.with_headers(fields)?;
+        let asked = self.ask(target, adapter, Ask::Call(call, sender));
         tokio::pin!(asked);
         loop {
             tokio::select! {
@@ -261,8 +268,14 @@ impl Mcp {
         }
     }
 
-    async fn list(&self, cx: &StepContext, adapter: &McpAdapter) -> Result<Value, StepError> {
-        let Reply::Tools(all) = self.ask(cx, adapter, Ask::List).await? else {
+    async fn list(
+        &self,
+        cx: &StepContext,
+        adapter: &McpAdapter,
+        fields: Fields<'_>,
+    ) -> Result<Value, StepError> {
+        let target = server::target(cx, adapter)?.with_headers(fields)?;
+        let Reply::Tools(all) = self.ask(target, adapter, Ask::List).await? else {
             return Err(lost());
         };
         let listed = all
@@ -275,11 +288,10 @@ impl Mcp {
 
     async fn ask(
         &self,
-        cx: &StepContext,
+        target: Target,
         adapter: &McpAdapter,
         ask: Ask,
     ) -> Result<Reply, StepError> {
-        let target = server::target(cx, adapter)?;
         let limit = adapter.timeout.unwrap_or(TIMEOUT);
         let pool = self.pool.get().map_err(|error| {
             StepError::new(

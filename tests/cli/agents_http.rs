@@ -72,7 +72,7 @@ fn errors_have_the_envelope_of_this_api_on_every_layer() {
         ),
         (
             agents.post("/tools", &json!({"name": "t", "type": "soat"})),
-            "501 NOT_IMPLEMENTED",
+            "400 VALIDATION_FAILED",
         ),
         (
             agents.get("/agents/%7Bagent_id%7D"),
@@ -142,7 +142,7 @@ fn a_generation_calls_http_tools_and_answers() {
         (&json!(["userId"]), &Value::Null)
     );
     let asked = agents.tool_requests();
-    assert_eq!(asked[0].path, "/users/a%2Fb?q=1&tenant=t1");
+    assert_eq!(asked[0].path, "/users/a%2Fb?tenant=t1&q=1");
     assert!(
         asked[0].head.contains("x-soat-context-userid: u1") && asked[0].head.contains("x-own: a"),
         "{asked:?}"

@@ -74,23 +74,29 @@ impl McpAdapter {
 
     /// Returns a tool's name for models: the prefix and the tool's name, in the characters that providers accept.
     pub fn model_name(&self, tool: &str) -> String {
-        let whole = match &*self.tool_prefix {
-            "" => tool.to_owned(),
-            prefix => format!("{prefix}_{tool}"),
-        };
-        let name: String = whole
-            .chars()
-            .map(|char| match char {
-                'a'..='z' | 'A'..='Z' | '0'..='9' | '_' | '-' => char,
-                _ => '_',
-            })
-            .collect();
-        if name.len() <= TOOL_NAME {
-            return name;
-        }
-        let digest = codec::digest_bytes(whole.as_bytes());
-        format!("{}_{}", &name[..TOOL_NAME - 9], &digest[..8])
+        tool_name(&self.tool_prefix, tool)
     }
+}
+
+/// Returns the name of a server's tool for models: a prefix, which may be empty, and the tool's name, in the characters that
+/// providers accept.
+pub fn tool_name(prefix: &str, tool: &str) -> String {
+    let whole = match prefix {
+        "" => tool.to_owned(),
+        prefix => format!("{prefix}_{tool}"),
+    };
+    let name: String = whole
+        .chars()
+        .map(|char| match char {
+            'a'..='z' | 'A'..='Z' | '0'..='9' | '_' | '-' => char,
+            _ => '_',
+        })
+        .collect();
+    if name.len() <= TOOL_NAME {
+        return name;
+    }
+    let digest = codec::digest_bytes(whole.as_bytes());
+    format!("{}_{}", &name[..TOOL_NAME - 9], &digest[..8])
 }
 
 impl Flow {

@@ -6,6 +6,7 @@ use serde_json::{Map, Value as Json, json};
 use super::body::{Body, Kind, Member, texts};
 use super::control::{Known, Named};
 use super::error::ApiError;
+use super::policies::Policy;
 use super::records::{Record, Records};
 use super::{knowledge, projects, tools};
 
@@ -13,9 +14,6 @@ use super::{knowledge, projects, tools};
 pub const MAX_STEPS: i64 = 20;
 /// The largest number of model calls that an agent may say.
 const STEPS_MAX: i64 = 100;
-
-/// Members of agents that are not built.
-const NOT_BUILT: &[&str] = &["boundary_policy"];
 
 /// The body of a new agent, and of changes of one.
 pub const MEMBERS: &[Member] = &[
@@ -25,7 +23,11 @@ pub const MEMBERS: &[Member] = &[
         "The tools of `tool_ids` that every step offers; all if it is empty.",
     ),
     Member::required("ai_provider_id", Kind::Text, "The provider of the model."),
-    Member::optional("boundary_policy", Kind::Object, "Not built."),
+    Member::optional(
+        "boundary_policy",
+        Kind::Object,
+        "A policy: the platform actions that the agent may perform at most.",
+    ),
     Member::optional("instructions", Kind::Text, "The system prompt."),
     Member::optional(
         "knowledge_config",
@@ -166,6 +168,9 @@ impl Agent {
             names.push(name);
         }
         self.known().options(&Body(self.record.members.clone()))?;
+        if let Some(boundary) = self.record.get("boundary_policy") {
+            Policy::read(boundary, "boundary_policy")?;
+        }
         if let Some(schema) = self.record.get("output_schema") {
             let is_schema = jsonschema::validator_for(schema);
             is_schema.map_err(|error| {
@@ -182,7 +187,6 @@ impl Agent {
 /// When the body is not valid, or refers to a record that does not exist.
 pub async fn create(engine: &Engine, body: Json) -> Result<Json, ApiError> {
     let mut body = Body::read(body, MEMBERS)?;
-    refuse_not_built(&body)?;
     let project = projects::of(engine, body.text("project_id")).await?;
     body.0.insert("project_id".to_owned(), json!(project));
     body.0.entry("max_steps").or_insert(json!(MAX_STEPS));
@@ -202,7 +206,6 @@ pub async fn create(engine: &Engine, body: Json) -> Result<Json, ApiError> {
 /// When the body is not valid, or no agent has the id.
 pub async fn update(engine: &Engine, id: &str, body: Json) -> Result<Json, ApiError> {
     let body = Body::read_some(body, MEMBERS)?;
-    refuse_not_built(&body)?;
     let mut record = Records::Agents.get(engine, id).await?;
     if body
         .text("project_id")
@@ -236,8 +239,4 @@ async fn check_knowledge(
         *config = knowledge::check(engine, project, config).await?;
     }
     Ok(())
-}
-
-fn refuse_not_built(body: &Body) -> Result<(), ApiError> {
-    NOT_BUILT.iter().try_for_each(|name| body.refuse(name))
 }

@@ -4,7 +4,7 @@
 //! cannot tell them apart.
 
 use flowstone_engine::diagnostic::nearest;
-use serde_json::{Map, Value as Json};
+use serde_json::{Map, Value as Json, json};
 
 use super::error::ApiError;
 
@@ -133,6 +133,21 @@ impl Body {
     }
 }
 
+/// Returns the JSON Schema of an object with these members. Without `needs`, none is required.
+pub fn schema<'a>(members: impl IntoIterator<Item = &'a Member>, needs: bool) -> Json {
+    let mut properties = Map::new();
+    let mut required = Vec::new();
+    for member in members {
+        let mut schema = member.kind.schema();
+        schema["description"] = json!(member.doc);
+        properties.insert(member.name.to_owned(), schema);
+        if needs && member.is_needed {
+            required.push(member.name);
+        }
+    }
+    json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false})
+}
+
 /// Returns the texts of a list; none for anything else.
 pub fn texts(list: Option<&Json>) -> Vec<String> {
     let items = list.and_then(Json::as_array).into_iter().flatten();
@@ -184,6 +199,24 @@ impl Kind {
         }
     }
 
+    /// Returns the JSON Schema of a member of this kind.
+    pub fn schema(self) -> Json {
+        match self {
+            Kind::Text => json!({"type": "string"}),
+            Kind::OneOf(names) => json!({"type": "string", "enum": names}),
+            Kind::Int(least, most) => json!({"type": "integer", "minimum": least, "maximum": most}),
+            Kind::Number(least, most) => {
+                json!({"type": "number", "minimum": least, "maximum": most})
+            }
+            Kind::Flag => json!({"type": "boolean"}),
+            Kind::Texts => json!({"type": "array", "items": {"type": "string"}}),
+            Kind::Object => json!({"type": "object"}),
+            Kind::Objects => json!({"type": "array", "items": {"type": "object"}}),
+            Kind::TextOrObject => json!({"type": ["string", "object"]}),
+            Kind::Any => json!({}),
+        }
+    }
+
     fn expected(self) -> String {
         match self {
             Kind::Text => "a string".to_owned(),
@@ -213,8 +246,6 @@ fn found(value: &Json) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     const MEMBERS: &[Member] = &[

@@ -5,6 +5,7 @@
 
 use flowstone_engine::json::from_json;
 use flowstone_lang::value::Value;
+use flowstone_model::json::to_json;
 use serde_json::{Map, Value as Json, json};
 
 use super::agent::{Agent, MAX_STEPS};
@@ -12,7 +13,7 @@ use super::body::Body;
 use super::error::ApiError;
 use super::providers::Place;
 use super::records::Records;
-use super::{ids, knowledge, sources, tools};
+use super::{actions, ids, knowledge, servers, sources, tools};
 use crate::graph::compile::text::{Lines, edn, keyword, quoted};
 
 /// How long a generation waits for the outputs of client tools.
@@ -23,6 +24,12 @@ pub const STEP: &str = "generation";
 pub const OVERRIDES: &str = "agent";
 /// The key of the input with the number of generations that may still be nested.
 pub const DEPTH: &str = "depth";
+/// The key of the input with the tool context.
+const CONTEXT: &str = "context";
+/// The key of the input with the caller's token.
+const CALLER: &str = "caller";
+/// The slug of flows that call a tool directly.
+pub const CALL: &str = "agents-call";
 /// The beginning of the slugs of agents' flows.
 const SLUG: &str = "agents-";
 
@@ -63,6 +70,12 @@ pub fn compile(agent: &Agent, place: &Place) -> Result<String, ApiError> {
     );
     out.line(1, &format!(":api/agent {}", quoted(record.id())));
     out.line(1, &format!(":api/project {}", quoted(record.project())));
+    let servers = agent.tools.iter().filter(|tool| servers::is_server(tool));
+    let (slots, adapters): (Vec<String>, Vec<String>) = servers.map(servers::definition).unzip();
+    if !slots.is_empty() {
+        out.line(1, &format!(":requires [{}]", slots.join(" ")));
+        out.line(1, &format!(":mcp [{}]", adapters.join(" ")));
+    }
     out.line(1, ":flow");
     out.line(1, &format!("'(if (= 0 (:{DEPTH} (flow/input)))"));
     out.line(
@@ -134,13 +147,25 @@ pub fn tool_options(agent: &Agent, headers: &Map<String, Json>) -> Map<String, J
     };
     let client = of(&tools::is_client);
     let idle = of(&tools::is_idle);
-    let http = of(&|tool| !tools::is_client(tool) && !tools::is_idle(tool));
+    let http = of(&|tool| tool.text("type") == Some("http") && !tools::is_idle(tool));
+    let servers = agent.tools.iter().filter(|tool| servers::is_server(tool));
+    let servers: Vec<Json> = servers.map(|tool| servers::entry(tool, headers)).collect();
+    let mut platform = Vec::new();
+    for tool in agent.tools.iter().filter(|tool| actions::is_platform(tool)) {
+        platform.extend(actions::entries(tool));
+    }
     let mut options = Map::new();
+    if !platform.is_empty() {
+        options.insert("platform-tools".to_owned(), Json::Array(platform));
+    }
     if !client.is_empty() {
         options.insert("client-tools".to_owned(), Json::Array(client));
     }
     if !http.is_empty() {
         options.insert("http-tools".to_owned(), Json::Array(http));
+    }
+    if !servers.is_empty() {
+        options.insert("mcp-tools".to_owned(), Json::Array(servers));
     }
     if !idle.is_empty() {
         options.insert("tools".to_owned(), json!({"definitions": idle}));
@@ -148,7 +173,40 @@ pub fn tool_options(agent: &Agent, headers: &Map<String, Json>) -> Map<String, J
     options
 }
 
-/// Returns the input of a run with these overrides.
-pub fn input(overrides: Map<String, Json>, depth: i64) -> Value {
-    from_json(&json!({OVERRIDES: overrides, DEPTH: depth}))
+/// What a generation starts with.
+#[derive(Debug, Clone, Default)]
+pub struct Start {
+    /// Options of the `:agent` step.
+    pub overrides: Map<String, Json>,
+    /// The number of generations that may still be nested, with this one.
+    pub depth: i64,
+    /// The tool context, which nested generations get, too.
+    pub context: Map<String, Json>,
+    /// The id of the token with whose rights it acts; nothing: those of the owner of the project.
+    pub caller: Option<String>,
+}
+
+impl Start {
+    /// Returns the input of the run.
+    pub fn input(&self) -> Value {
+        from_json(&json!({
+            OVERRIDES: self.overrides,
+            DEPTH: self.depth,
+            CONTEXT: self.context,
+            CALLER: self.caller,
+        }))
+    }
+
+    /// Reads the input of a run, apart from the options.
+    pub fn of_input(input: &Value) -> Start {
+        let read = |key: &str| input.get(key).and_then(|it| to_json(it).ok());
+        Start {
+            overrides: Map::new(),
+            depth: read(DEPTH).and_then(|it| it.as_i64()).unwrap_or(0),
+            context: read(CONTEXT)
+                .and_then(|it| it.as_object().cloned())
+                .unwrap_or_default(),
+            caller: read(CALLER).and_then(|it| it.as_str().map(str::to_owned)),
+        }
+    }
 }

@@ -15,8 +15,6 @@ const PREFIX: &str = "X-Soat-Context-";
 pub fn check(context: &Map<String, Json>) -> Result<(), ApiError> {
     let mut seen: Vec<String> = Vec::new();
     for (key, value) in context {
-        let is_token =
-            |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
         if key.is_empty() || !key.bytes().all(is_token) {
             return Err(bad_key(format!(
                 "the key `{key}` of `tool_context` cannot be part of a header's name"
@@ -37,6 +35,32 @@ pub fn check(context: &Map<String, Json>) -> Result<(), ApiError> {
         }
     }
     Ok(())
+}
+
+/// Checks the headers of a tool: strings on one line, under names that headers may have.
+///
+/// # Errors
+/// When one has another form. `at` is the place that the error names.
+pub fn check_headers(headers: &Map<String, Json>, at: &str) -> Result<(), ApiError> {
+    for (name, value) in headers {
+        if name.is_empty() || !name.bytes().all(is_token) {
+            return Err(ApiError::invalid(format!(
+                "`{at}` has `{name}`, which cannot be the name of a header"
+            )));
+        }
+        let is_plain = |text: &str| !text.is_empty() && text.chars().all(|char| !char.is_control());
+        if !value.as_str().is_some_and(is_plain) {
+            return Err(ApiError::invalid(format!(
+                "`{at}.{name}` must be a string on one line"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Tells whether a byte may be in the name of a header.
+fn is_token(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
 fn bad_key(message: String) -> ApiError {

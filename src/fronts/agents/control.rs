@@ -6,7 +6,8 @@ use super::body::{Body, Kind, Member, texts};
 use super::error::ApiError;
 use super::ids;
 
-/// A tool that an agent may use: its id, and the names under which models see it. A tool that the server adds has an empty id.
+/// A tool that an agent may use: its id, and the names under which models see it; the id of a tool that the server adds is
+/// empty. `github_*` stands for all names that begin so.
 #[derive(Debug, Clone)]
 pub struct Named {
     pub id: String,
@@ -60,7 +61,10 @@ impl Known {
     fn has_name(&self, name: &str) -> bool {
         self.0.iter().any(|tool| {
             let mut names = tool.names.iter();
-            names.any(|it| it == name)
+            names.any(|it| match it.strip_suffix('*') {
+                Some(prefix) => name.starts_with(prefix),
+                None => it == name,
+            })
         })
     }
 
@@ -125,7 +129,10 @@ impl Known {
         let active = texts(rule.get("active-tools"));
         if let Some(named) = named.and_then(Json::as_str)
             && !active.is_empty()
-            && !active.iter().any(|it| it == named)
+            && !active.iter().any(|it| match it.strip_suffix('*') {
+                Some(prefix) => named.starts_with(prefix),
+                None => it == named,
+            })
         {
             return Err(ApiError::invalid(format!(
                 "`{at}tool_choice` names `{named}`, which `{at}active_tool_ids` leaves out"

@@ -1,17 +1,18 @@
 //! Generations: runs of agents' flows, in the words of the agents API.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::rc::Rc;
 
 use flowstone_engine::feed_event::instant;
 use flowstone_engine::ids::RunId;
-use flowstone_engine::json::{from_json, items};
+use flowstone_engine::json::items;
 use flowstone_engine::ports::{
-    LiveText, NewReceipt, News, RunQuery, RunRow, RunStatus, RunSummary, Target, WaitFilter,
-    WaitRow, WaitState,
+    LiveText, NewReceipt, News, RunQuery, RunRow, RunStatus, RunSummary, WaitFilter, WaitRow,
+    WaitState,
 };
+use flowstone_engine::token::Scope;
 use flowstone_engine::waits::Caller;
-use flowstone_engine::{Answering, Engine, EngineError, StartOptions, Submitted, codec};
+use flowstone_engine::{Engine, EngineError, StartOptions, Submitted, codec};
 use flowstone_flow::flow::{LoadedFlow, name_of};
 use flowstone_lang::value::Value;
 use flowstone_model::json::to_json;
@@ -20,14 +21,17 @@ use serde_json::{Map, Value as Json, json};
 use super::agent::Agent;
 use super::body::{Body, Kind, Member};
 use super::codes;
-use super::compile::{self, Origin, origin};
+use super::compile::{self, Origin, Start, origin};
 use super::context;
 use super::error::{ApiError, Status as Refused};
+use super::lineage::{self, Lineage};
 use super::messages::{self, Messages};
+use super::policies::Request;
+use super::rights::Rights;
 use super::{ids, knowledge, providers};
 
 /// The depth of nested generations, unless a request says otherwise.
-const MAX_DEPTH: i64 = 10;
+pub const MAX_DEPTH: i64 = 10;
 /// Number of runs that are read at a time.
 const PAGE: usize = 500;
 /// The default and the maximum number of records in a list.
@@ -76,28 +80,6 @@ pub const GENERATE: &[Member] = &[
     ),
 ];
 
-/// The body of outputs of client tools.
-pub const SUBMIT: &[Member] = &[
-    Member::optional("active_tool_ids", Kind::Texts, "For the next step."),
-    Member::optional(
-        "defaults",
-        Kind::Object,
-        "For all later steps: `{tool_choice?, active_tool_ids?}`.",
-    ),
-    Member::optional("step_rules", Kind::Objects, "For later steps."),
-    Member::optional("tool_choice", Kind::TextOrObject, "For the next step."),
-    Member::required(
-        "tool_outputs",
-        Kind::Objects,
-        "`{tool_call_id, output}` for each call.",
-    ),
-];
-
-const OUTPUT: &[Member] = &[
-    Member::optional("output", Kind::Any, "The output."),
-    Member::required("tool_call_id", Kind::Text, "The call."),
-];
-
 /// Who starts a generation or answers one.
 #[derive(Debug, Clone)]
 pub struct Who {
@@ -106,6 +88,8 @@ pub struct Who {
     pub caller: Caller,
     /// Whether the caller may replace the instructions of the agent.
     pub is_operator: bool,
+    /// The id of the token with whose rights generations act; nothing: those of the owner of the project.
+    pub token: Option<String>,
 }
 
 /// The state of a generation.
@@ -162,6 +146,24 @@ pub async fn start_once(
     (body, more): (Json, Map<String, Json>),
     receipts: Vec<NewReceipt>,
 ) -> Result<Submitted, ApiError> {
+    let (loaded, start) = prepare(engine, (agent, who), (body, more)).await?;
+    let options = StartOptions {
+        is_left: true,
+        started_by: Some(who.started_by.clone()),
+        ..StartOptions::with_input(start.input())
+    };
+    Ok(engine.submit_once(&loaded, options, receipts).await?)
+}
+
+/// Returns the flow of a generation, and what it starts with.
+///
+/// # Errors
+/// As for [`start`].
+pub async fn prepare(
+    engine: &Engine,
+    (agent, who): (&Agent, &Who),
+    (body, more): (Json, Map<String, Json>),
+) -> Result<(LoadedFlow, Start), ApiError> {
     let mut body = Body::read(body, GENERATE)?;
     let project = agent.record.project();
     if let Some(config) = body.0.get_mut("knowledge_config") {
@@ -181,16 +183,46 @@ pub async fn start_once(
         let message = "`stream` cannot be used with an agent that has an `output_schema`";
         return Err(ApiError::invalid(message));
     }
+    let who = &Who {
+        is_operator: who.is_operator && may_update(engine, agent, who, &body).await?,
+        ..who.clone()
+    };
     let mut overrides = overrides(agent, who, &body)?;
     overrides.extend(more);
-    let depth = body.int("max_call_depth").unwrap_or(MAX_DEPTH);
-    let loaded = flow(engine, agent)?;
-    let options = StartOptions {
-        is_left: true,
-        started_by: Some(who.started_by.clone()),
-        ..StartOptions::with_input(compile::input(overrides, depth))
+    let context = body.get("tool_context").and_then(Json::as_object);
+    let start = Start {
+        overrides,
+        depth: body.int("max_call_depth").unwrap_or(MAX_DEPTH),
+        context: context.cloned().unwrap_or_default(),
+        caller: who.token.clone(),
     };
-    Ok(engine.submit_once(&loaded, options, receipts).await?)
+    Ok((flow(engine, agent)?, start))
+}
+
+/// Tells whether the policies of a caller who sends a system message allow to change the agent.
+async fn may_update(
+    engine: &Engine,
+    agent: &Agent,
+    who: &Who,
+    body: &Body,
+) -> Result<bool, ApiError> {
+    let mut messages = body.items("messages").iter();
+    if !messages.any(|it| it.get("role") == Some(&json!("system"))) {
+        return Ok(true);
+    }
+    let request = Request {
+        action: "agents:UpdateAgent".to_owned(),
+        project: agent.record.project().to_owned(),
+        kind: "agent".to_owned(),
+        id: agent.record.id().to_owned(),
+        ..Request::default()
+    };
+    let rights = Rights::of_token(engine, who.token.as_deref()).await?;
+    match rights.check(Scope::Edit, &request) {
+        Ok(()) => Ok(true),
+        Err(ApiError::Refused(_)) => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 /// Compiles and checks the flow of an agent.
@@ -277,16 +309,25 @@ pub async fn find(engine: &Engine, noun: &str, id: &str) -> Result<(RunRow, Orig
     }
 }
 
-/// Returns the run of a generation of an agent.
+/// Returns the run of a generation of an agent, or of one that such a generation started, and the id of its own agent.
 ///
 /// # Errors
 /// When the agent has none of that id.
-pub async fn find_of(engine: &Engine, agent: &str, id: &str) -> Result<RunRow, ApiError> {
+pub async fn find_of(engine: &Engine, agent: &str, id: &str) -> Result<(RunRow, String), ApiError> {
     let (row, origin) = find(engine, "generation", id).await?;
-    match ids::key_of(&origin.agent) == ids::key_of(agent) {
-        true => Ok(row),
-        false => Err(ApiError::missing("generation", id)),
+    let is_it = |id: &str| ids::key_of(id) == ids::key_of(agent);
+    if is_it(&origin.agent) {
+        return Ok((row, origin.agent));
     }
+    let mut above = row.parent.as_ref().map(|it| it.run.clone());
+    while let Some(run) = above.take() {
+        let parent = engine.run(&run).await?;
+        if compile::origin(&parent.flow).is_some_and(|it| is_it(&it.agent)) {
+            return Ok((row, origin.agent));
+        }
+        above = parent.parent.map(|it| it.run);
+    }
+    Err(ApiError::missing("generation", id))
 }
 
 /// Returns what changes whenever a generation may have changed.
@@ -305,8 +346,11 @@ pub struct View {
     pub state: State,
     row: RunRow,
     origin: Origin,
+    lineage: Lineage,
     /// The calls that it waits for.
     pending: Vec<Json>,
+    /// The generation that makes these calls: this one, or one below it.
+    asking: (RunId, Origin),
     result: Json,
 }
 
@@ -317,8 +361,16 @@ pub struct View {
 pub async fn view(engine: &Engine, id: &str) -> Result<View, ApiError> {
     let (row, origin) = find(engine, "generation", id).await?;
     let wait = match row.status {
-        RunStatus::Waiting => open_wait(engine, &row.id).await?,
+        RunStatus::Waiting => wait_of_tree(engine, &row.id).await?,
         _ => None,
+    };
+    let lineage = lineage::of(engine, &row).await?;
+    let asking = match &wait {
+        Some(wait) if wait.run != row.id => {
+            let (below, origin) = find(engine, "generation", wait.run.as_str()).await?;
+            (below.id, origin)
+        }
+        Some(_) | None => (row.id.clone(), origin.clone()),
     };
     let result = row
         .result
@@ -335,6 +387,8 @@ pub async fn view(engine: &Engine, id: &str) -> Result<View, ApiError> {
             .map_or(Json::Null, |value| as_json(&value)),
         row,
         origin,
+        lineage,
+        asking,
     })
 }
 
@@ -351,7 +405,10 @@ fn state_of(status: RunStatus, waits_for_outputs: bool) -> State {
     }
 }
 
-async fn open_wait(engine: &Engine, run: &RunId) -> Result<Option<WaitRow>, EngineError> {
+pub(super) async fn open_wait(
+    engine: &Engine,
+    run: &RunId,
+) -> Result<Option<WaitRow>, EngineError> {
     let filter = WaitFilter {
         run: Some(run.clone()),
         ..WaitFilter::default()
@@ -360,19 +417,32 @@ async fn open_wait(engine: &Engine, run: &RunId) -> Result<Option<WaitRow>, Engi
     Ok(waits.into_iter().find(is_for_outputs))
 }
 
+/// Returns the open wait for outputs of a generation, or of one below it.
+async fn wait_of_tree(engine: &Engine, run: &RunId) -> Result<Option<WaitRow>, EngineError> {
+    if let Some(wait) = open_wait(engine, run).await? {
+        return Ok(Some(wait));
+    }
+    for below in lineage::waiting_below(engine, run).await? {
+        if let Some(wait) = open_wait(engine, &below).await? {
+            return Ok(Some(wait));
+        }
+    }
+    Ok(None)
+}
+
 fn is_for_outputs(wait: &WaitRow) -> bool {
     wait.state == WaitState::Open && !calls_of(wait).is_empty()
 }
 
 /// Returns the calls of client tools that a wait is for.
-fn calls_of(wait: &WaitRow) -> Vec<Value> {
+pub(super) fn calls_of(wait: &WaitRow) -> Vec<Value> {
     let details = codec::decode(&wait.details).unwrap_or(Value::Nil);
     let shown = details.get("show").and_then(|shown| shown.get("data"));
     let calls = shown.and_then(|data| data.get("client-calls"));
     calls.and_then(items).unwrap_or_default()
 }
 
-fn call_id(call: &Value) -> String {
+pub(super) fn call_id(call: &Value) -> String {
     let id = call.get("tool-call-id").and_then(name_of);
     id.map_or_else(String::new, |id| id.to_string())
 }
@@ -400,6 +470,11 @@ impl View {
 
     pub fn id(&self) -> String {
         ids::generation(&self.row.id)
+    }
+
+    /// Tells whether it waits for something below it, whose changes its own feed does not show.
+    pub fn waits_below(&self) -> bool {
+        self.state == State::InProgress && self.row.status == RunStatus::Waiting
     }
 
     fn of_result(&self, key: &str) -> Json {
@@ -432,7 +507,8 @@ impl View {
         match self.state {
             State::RequiresAction => json!({
                 "type": "submit_tool_outputs",
-                "generation_id": self.id(),
+                "generation_id": ids::generation(&self.asking.0),
+                "agent_id": self.asking.1.agent,
                 "tool_calls": self.tool_calls(),
             }),
             State::InProgress | State::Completed | State::Failed => Json::Null,
@@ -533,7 +609,7 @@ impl View {
             run: &self.row.id,
             origin: &self.origin,
             state: self.state,
-            started_by: &self.row.started_by,
+            lineage: &self.lineage,
             created_ms: self.row.created_ms,
             updated_ms: self.row.updated_ms,
         });
@@ -565,22 +641,21 @@ struct Facts<'a> {
     run: &'a RunId,
     origin: &'a Origin,
     state: State,
-    started_by: &'a str,
+    lineage: &'a Lineage,
     created_ms: i64,
     updated_ms: i64,
 }
 
 fn record(facts: &Facts<'_>) -> Json {
-    let (kind, id) = facts
-        .started_by
-        .split_once(':')
-        .unwrap_or(("local", facts.started_by));
+    let started_by = facts.lineage.started_by.as_str();
+    let (kind, id) = started_by.split_once(':').unwrap_or(("local", started_by));
+    let initiator = facts.lineage.initiator.as_ref().map(ids::generation);
     json!({
         "id": ids::generation(facts.run),
         "project_id": facts.origin.project,
         "agent_id": facts.origin.agent,
         "trace_id": ids::trace(facts.run),
-        "initiator_generation_id": Json::Null,
+        "initiator_generation_id": initiator,
         "status": facts.state.name(),
         "started_at": instant(facts.created_ms),
         "completed_at": Json::Null,
@@ -629,12 +704,7 @@ pub async fn list(engine: &Engine, filter: &Filter) -> Result<Page<Json>, ApiErr
 /// # Errors
 /// When the store cannot be read.
 pub async fn runs(engine: &Engine, filter: &Filter) -> Result<Page<RunSummary>, ApiError> {
-    let waits = engine.list_waits(WaitFilter::default()).await?;
-    let waiting: HashMap<&RunId, ()> = waits
-        .iter()
-        .filter(|wait| is_for_outputs(wait))
-        .map(|wait| (&wait.run, ()))
-        .collect();
+    let waiting = asking(engine).await?;
     let mut page = Page {
         data: Vec::new(),
         total: 0,
@@ -651,7 +721,7 @@ pub async fn runs(engine: &Engine, filter: &Filter) -> Result<Page<RunSummary>, 
             let Some(origin) = origin(&run.flow) else {
                 continue;
             };
-            let state = state_of(run.status, waiting.contains_key(&run.id));
+            let state = state_of(run.status, waiting.contains(&run.id));
             if !filter.takes(&origin, state) {
                 continue;
             }
@@ -667,6 +737,22 @@ pub async fn runs(engine: &Engine, filter: &Filter) -> Result<Page<RunSummary>, 
     }
 }
 
+/// Returns the runs that wait for outputs of client tools, and those above them.
+async fn asking(engine: &Engine) -> Result<HashSet<RunId>, EngineError> {
+    let waits = engine.list_waits(WaitFilter::default()).await?;
+    let mut found = HashSet::new();
+    for wait in waits.iter().filter(|wait| is_for_outputs(wait)) {
+        let mut above = Some(wait.run.clone());
+        while let Some(run) = above.take() {
+            let parent = engine.run(&run).await?.parent.map(|it| it.run);
+            if found.insert(run) {
+                above = parent;
+            }
+        }
+    }
+    Ok(found)
+}
+
 impl Filter {
     fn takes(&self, origin: &Origin, state: State) -> bool {
         let is_it = |wanted: &Option<String>, id: &str| {
@@ -677,86 +763,4 @@ impl Filter {
             && is_it(&self.agent, &origin.agent)
             && self.state.is_none_or(|wanted| wanted == state)
     }
-}
-
-/// Gives a generation the outputs of client tools.
-///
-/// # Errors
-/// When it does not wait for outputs, or the body does not answer each call once.
-pub async fn submit(
-    engine: &Engine,
-    agent: &Agent,
-    row: &RunRow,
-    body: Json,
-    caller: Caller,
-) -> Result<(), ApiError> {
-    let body = Body::read(body, SUBMIT)?;
-    let wait = match row.status {
-        RunStatus::Waiting => open_wait(engine, &row.id).await?,
-        _ => None,
-    };
-    let Some(wait) = wait else {
-        return Err(not_waiting(&row.id));
-    };
-    let outputs = outputs(&calls_of(&wait), body.items("tool_outputs"))?;
-    let mut payload = agent.known().submitted(&body)?;
-    payload.insert("outputs".to_owned(), Json::Array(outputs));
-    let how = Answering {
-        caller,
-        ..Answering::default()
-    };
-    let target = Target::Name(wait.id.clone());
-    let payload = from_json(&Json::Object(payload));
-    match engine.answer_waits(target, &payload, how).await {
-        Ok(_) => Ok(()),
-        // Of two submissions at the same time, one counts.
-        Err(EngineError::AlreadyDecided(_) | EngineError::NoSuchWait { .. }) => {
-            Err(not_waiting(&row.id))
-        }
-        Err(error) => Err(error.into()),
-    }
-}
-
-fn not_waiting(run: &RunId) -> ApiError {
-    ApiError::new(
-        Refused::Conflict,
-        ("CONFLICT", codes::NOT_WAITING),
-        format!(
-            "the generation `{}` does not wait for tool outputs",
-            ids::generation(run)
-        ),
-    )
-}
-
-/// Checks that outputs answer each call once, and returns them as the payload of the wait has them.
-fn outputs(calls: &[Value], given: &[Json]) -> Result<Vec<Json>, ApiError> {
-    let mut outputs: Vec<(String, Json)> = Vec::new();
-    for entry in given {
-        let entry = Body::read(entry.clone(), OUTPUT)?;
-        let id = entry.text("tool_call_id").unwrap_or_default().to_owned();
-        if !calls.iter().any(|call| call_id(call) == id) {
-            return Err(ApiError::invalid(format!(
-                "`tool_outputs` has the call `{id}`, which the generation does not wait for"
-            )));
-        }
-        if outputs.iter().any(|(known, _)| *known == id) {
-            return Err(ApiError::invalid(format!(
-                "`tool_outputs` has the call `{id}` twice"
-            )));
-        }
-        outputs.push((id, entry.get("output").cloned().unwrap_or(Json::Null)));
-    }
-    let missing = calls
-        .iter()
-        .map(call_id)
-        .find(|id| !outputs.iter().any(|(known, _)| known == id));
-    if let Some(missing) = missing {
-        return Err(ApiError::invalid(format!(
-            "`tool_outputs` lacks the call `{missing}`: each call needs an output"
-        )));
-    }
-    let outputs = outputs.into_iter();
-    Ok(outputs
-        .map(|(id, output)| json!({"tool-call-id": id, "output": output}))
-        .collect())
 }

@@ -4,7 +4,6 @@
 
 use flowstone_engine::Engine;
 use flowstone_engine::ids::RunId;
-use flowstone_engine::ports::{Random as _, SystemRandom};
 
 /// The prefix of generations; the key is the id of the run.
 pub const GENERATION: &str = "agt_gen_";
@@ -13,7 +12,7 @@ pub const TRACE: &str = "agt_trace_";
 
 /// Returns a new key.
 pub fn key(engine: &Engine) -> String {
-    RunId::new(engine.now_ms(), SystemRandom.next()).to_string()
+    engine.new_record_id().to_string()
 }
 
 /// Returns the key in an id.

@@ -63,6 +63,7 @@ pub async fn receive(
             "message": key,
             "due_ms": engine.now_ms().saturating_add(delay_ms),
             "started_by": who.started_by,
+            "token": who.token,
             "tool_context": context,
         });
         PENDING.put(engine, &key, &row).await?;
@@ -146,6 +147,7 @@ async fn start(engine: &Engine, row: &Json) -> Result<(), ApiError> {
         started_by: text(row, "started_by").to_owned(),
         caller: Caller::default(),
         is_operator: false,
+        token: row["token"].as_str().map(str::to_owned),
     };
     let request = json!({"tool_context": row["tool_context"]});
     session.generate(engine, &who, request).await.map(|_| ())

@@ -15,6 +15,8 @@ pub enum Records {
     Agents,
     Documents,
     Memories,
+    Keys,
+    Policies,
     Projects,
     Providers,
     Secrets,
@@ -38,6 +40,8 @@ impl Records {
             Records::Actors => "flowstone_api_actors",
             Records::Documents => "flowstone_api_documents",
             Records::Memories => "flowstone_api_memories",
+            Records::Keys => "flowstone_api_keys",
+            Records::Policies => "flowstone_api_policies",
             Records::Projects => "flowstone_api_projects",
             Records::Providers => "flowstone_api_providers",
             Records::Secrets => "flowstone_api_secrets",
@@ -53,6 +57,8 @@ impl Records {
             Records::Actors => "act_",
             Records::Documents => "doc_",
             Records::Memories => "mem_",
+            Records::Keys => "key_",
+            Records::Policies => "pol_",
             Records::Projects => "proj_",
             Records::Providers => "aip_",
             Records::Secrets => "sec_",
@@ -68,6 +74,8 @@ impl Records {
             Records::Actors => "actor",
             Records::Documents => "document",
             Records::Memories => "memory",
+            Records::Keys => "API key",
+            Records::Policies => "policy",
             Records::Projects => "project",
             Records::Providers => "AI provider",
             Records::Secrets => "secret",
@@ -140,14 +148,26 @@ impl Records {
     pub async fn create(
         self,
         engine: &Engine,
+        members: Map<String, Json>,
+    ) -> Result<Record, ApiError> {
+        self.create_as(engine, &ids::key(engine), members).await
+    }
+
+    /// Adds a record with an id that has this key.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub async fn create_as(
+        self,
+        engine: &Engine,
+        key: &str,
         mut members: Map<String, Json>,
     ) -> Result<Record, ApiError> {
-        let key = ids::key(engine);
         let now = instant(engine.now_ms());
         members.insert("id".to_owned(), json!(format!("{}{key}", self.prefix())));
         members.insert("created_at".to_owned(), now.clone());
         members.insert("updated_at".to_owned(), now);
-        self.put(engine, &key, members).await
+        self.put(engine, key, members).await
     }
 
     /// Stores a changed record.
@@ -279,6 +299,8 @@ impl Record {
             Records::Actors
             | Records::Agents
             | Records::Documents
+            | Records::Keys
+            | Records::Policies
             | Records::Projects
             | Records::Providers
             | Records::Secrets

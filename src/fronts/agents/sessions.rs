@@ -18,7 +18,7 @@ use super::body::{Body, Kind, Member};
 use super::error::{ApiError, Status};
 use super::generations::{self, State, View, Who};
 use super::records::{Record, Records, Tags};
-use super::{codes, context, documents, ids};
+use super::{codes, context, documents, ids, lineage, outputs};
 use crate::rows::Rows;
 
 /// The messages, by session and time.
@@ -575,14 +575,17 @@ impl Session {
     ) -> Result<RunId, ApiError> {
         let body = Body::read(body, SUBMIT)?;
         let id = body.text("generation_id").unwrap_or_default();
-        let key = format!("{}.{}", self.record.key(), ids::key_of(id));
+        let (row, agent) = generations::find_of(engine, self.agent.record.id(), id).await?;
+        let above = lineage::of(engine, &row).await?;
+        let own = above.root.unwrap_or_else(|| row.id.clone());
+        let key = format!("{}.{own}", self.record.key());
         if MESSAGES.get(engine, &key).await?.is_none() {
             return Err(ApiError::missing("generation", id));
         }
-        let row = generations::find_of(engine, self.agent.record.id(), id).await?;
         let outputs = json!({"tool_outputs": body.get("tool_outputs")});
-        generations::submit(engine, &self.agent, &row, outputs, caller).await?;
-        Ok(row.id)
+        let agent = Agent::find(engine, &agent).await?;
+        outputs::submit(engine, &agent, &row, outputs, caller).await?;
+        Ok(own)
     }
 
     async fn actor(&self, engine: &Engine) -> Result<Option<Record>, ApiError> {

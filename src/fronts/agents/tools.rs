@@ -11,10 +11,13 @@ use flowstone_model::json::to_json;
 use serde_json::{Map, Value as Json, json};
 
 use super::body::{Body, Kind, Member};
+use super::compile::Start;
 use super::error::{ApiError, Status};
+use super::generations::{self, Who};
 use super::records::{Record, Records};
-use super::{codes, projects};
+use super::{actions, codes, context, platform, projects, servers};
 use crate::address::host_of;
+use crate::graph::compile::text::edn;
 
 const METHODS: &[&str] = &["DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"];
 
@@ -23,7 +26,7 @@ pub const CREATE: &[Member] = &[
     Member::optional(
         "actions",
         Kind::Texts,
-        "For type `soat`: the actions. Not built.",
+        "For type `soat`: the platform actions, such as `get-document`. The model sees them as `{name}_{action}`.",
     ),
     Member::optional(
         "description",
@@ -38,7 +41,7 @@ pub const CREATE: &[Member] = &[
     Member::optional(
         "mcp",
         Kind::Object,
-        "For type `mcp`: `{url, headers}`. Not built.",
+        "For type `mcp`: `{url, headers}`. The model sees its tools as `{name}_{tool}`.",
     ),
     Member::required(
         "name",
@@ -68,7 +71,7 @@ pub const UPDATE: &[Member] = &[
     Member::optional(
         "actions",
         Kind::Texts,
-        "For type `soat`: the actions. Not built.",
+        "For type `soat`: the platform actions.",
     ),
     Member::optional(
         "description",
@@ -80,11 +83,7 @@ pub const UPDATE: &[Member] = &[
         Kind::Object,
         "For type `http`: `{url, method, headers}`.",
     ),
-    Member::optional(
-        "mcp",
-        Kind::Object,
-        "For type `mcp`: `{url, headers}`. Not built.",
-    ),
+    Member::optional("mcp", Kind::Object, "For type `mcp`: `{url, headers}`."),
     Member::optional("name", Kind::Text, "The name for models."),
     Member::optional("parameters", Kind::Object, "JSON Schema of the arguments."),
     Member::optional(
@@ -137,7 +136,7 @@ pub async fn create(engine: &Engine, body: Json) -> Result<Json, ApiError> {
     let project = projects::of(engine, body.text("project_id")).await?;
     body.0.insert("project_id".to_owned(), json!(project));
     body.0.entry("type").or_insert_with(|| json!("http"));
-    check(&mut body)?;
+    check(engine, &mut body, true)?;
     Ok(shown(&Records::Tools.create(engine, body.0).await?))
 }
 
@@ -149,11 +148,21 @@ pub async fn update(engine: &Engine, id: &str, body: Json) -> Result<Json, ApiEr
     let body = Body::read_some(body, UPDATE)?;
     let mut record = Records::Tools.get(engine, id).await?;
     let mut members = record.members.clone();
+    // A server that was stored before was checked then.
+    let has_server = body.get("mcp").is_some();
     members.extend(body.0);
     let mut changed = Body(members);
-    check(&mut changed)?;
-    record.members = changed.0;
-    Ok(shown(&Records::Tools.update(engine, record).await?))
+    check(engine, &mut changed, has_server)?;
+    let before = std::mem::replace(&mut record.members, changed.0);
+    let changed = Records::Tools.update(engine, record).await?;
+    if has_server {
+        let before = Record {
+            kind: Records::Tools,
+            members: before,
+        };
+        servers::forget(engine, &before)?;
+    }
+    Ok(shown(&changed))
 }
 
 /// Deletes a tool that no agent uses.
@@ -173,15 +182,20 @@ pub async fn delete(engine: &Engine, id: &str) -> Result<(), ApiError> {
         let message = format!("the agent `{}` uses the tool", agent.id());
         return Err(ApiError::conflict(message));
     }
+    servers::forget(engine, &record)?;
     Records::Tools.delete(engine, id).await
 }
 
 /// Returns a tool as answers show it.
 pub fn shown(record: &Record) -> Json {
-    record.to_json(SHOWN)
+    let mut shown = record.to_json(SHOWN);
+    if let Some(mcp) = record.get("mcp") {
+        shown["mcp"] = servers::shown(mcp);
+    }
+    shown
 }
 
-fn check(body: &mut Body) -> Result<(), ApiError> {
+fn check(engine: &Engine, body: &mut Body, has_server: bool) -> Result<(), ApiError> {
     let name = body.text("name").unwrap_or_default();
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     if !(1..=64).contains(&name.len()) || !name.bytes().all(is_plain) {
@@ -189,15 +203,24 @@ fn check(body: &mut Body) -> Result<(), ApiError> {
             "`name` must be 1 to 64 letters, digits, `_` or `-`",
         ));
     }
-    let kind = body.text("type").unwrap_or_default();
-    if matches!(kind, "builtin" | "soat" | "mcp") {
-        return Err(ApiError::not_built(format!("`type` `{kind}` is not built")));
-    }
-    for other in ["actions", "mcp"] {
-        if body.get(other).is_some() {
+    let kind = body.text("type").unwrap_or_default().to_owned();
+    let is_platform = matches!(&*kind, "builtin" | "soat");
+    for (other, belongs) in [
+        ("actions", is_platform),
+        ("execute", kind == "http"),
+        ("mcp", kind == "mcp"),
+        ("parameters", !is_platform && kind != "mcp"),
+    ] {
+        if !belongs && body.get(other).is_some() {
             let message = format!("`{other}` does not belong to a tool of type `{kind}`");
             return Err(ApiError::invalid(message));
         }
+    }
+    if is_platform {
+        return actions::check(body);
+    }
+    if kind == "mcp" && (has_server || body.get("mcp").is_none()) {
+        return servers::check(engine, body);
     }
     if let Some(schema) = body.get("parameters") {
         let is_schema = jsonschema::validator_for(schema);
@@ -208,10 +231,6 @@ fn check(body: &mut Body) -> Result<(), ApiError> {
     let Some(execute) = body.get("execute").cloned() else {
         return Ok(());
     };
-    if kind != "http" {
-        let message = format!("`execute` does not belong to a tool of type `{kind}`");
-        return Err(ApiError::invalid(message));
-    }
     let mut execute = Body::read(execute, EXECUTE)?;
     check_execute(&mut execute)?;
     body.0.insert("execute".to_owned(), Json::Object(execute.0));
@@ -243,33 +262,19 @@ fn check_execute(execute: &mut Body) -> Result<(), ApiError> {
         )));
     }
     execute.0.insert("method".to_owned(), json!(method));
-    let headers = execute.get("headers").and_then(Json::as_object);
-    for (name, value) in headers.into_iter().flatten() {
-        if !value.is_string() {
-            return Err(ApiError::invalid(format!(
-                "`execute.headers.{name}` must be a string"
-            )));
-        }
+    match execute.get("headers").and_then(Json::as_object) {
+        Some(headers) => context::check_headers(headers, "execute.headers"),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// Calls a tool without a model, in a run of its own, and returns its output.
 ///
 /// # Errors
 /// When there is no tool of that id, it cannot be called directly, or the call fails.
-pub async fn call(
-    engine: &Engine,
-    id: &str,
-    body: Json,
-    started_by: String,
-) -> Result<Json, ApiError> {
+pub async fn call(engine: &Engine, id: &str, body: Json, who: &Who) -> Result<Json, ApiError> {
     let body = Body::read(body, CALL)?;
     let record = Records::Tools.get(engine, id).await?;
-    if body.get("action").is_some() {
-        let message = "`action` is for tools with several actions; this one has none";
-        return Err(ApiError::invalid(message));
-    }
     if is_client(&record) || is_idle(&record) {
         return Err(ApiError::new(
             Status::Unprocessable,
@@ -280,27 +285,31 @@ pub async fn call(
             ),
         ));
     }
-    let entry = from_json(&entry(&record, &Map::new()));
-    let input = body.get("input").cloned().unwrap_or_else(|| json!({}));
-    let config = flowstone_steps::agent::http_call(&entry, &from_json(&input))
-        .map_err(|error| ApiError::invalid(error.message))?;
-    let config = codec::encode(&config).map_err(|error| ApiError::invalid(error.to_string()))?;
-    let text = format!("{{:slug :agents-call :flow '(flow/step :http :call {config})}}");
+    let text = match servers::is_server(&record) {
+        true => server_flow(&record, &body)?,
+        false if actions::is_platform(&record) => action_flow(&record, &body)?,
+        false => http_flow(&record, &body)?,
+    };
+    let start = Start {
+        depth: generations::MAX_DEPTH,
+        caller: who.token.clone(),
+        ..Start::default()
+    };
     let session = Rc::new(engine.session());
     let checked = engine.check_made(&session, &text, "agents-call.edn");
     let loaded = checked
         .loaded
         .ok_or_else(|| failed("the call cannot be described as a flow", None))?;
     let options = StartOptions {
-        started_by: Some(started_by),
-        ..StartOptions::with_input(Value::map([]))
+        started_by: Some(who.started_by.clone()),
+        ..StartOptions::with_input(start.input())
     };
     let run = engine.start(&loaded, options).await?;
     let outcome = engine
         .execute(&run, Rc::new(NoObserver), ExecuteOptions::default())
         .await?;
     match outcome {
-        RunOutcome::Completed(value) => Ok(output(&value)),
+        RunOutcome::Completed(value) => Ok(output(&value, actions::is_platform(&record))),
         RunOutcome::Failed(failure) => Err(failed(
             failure.exception.display_text(),
             to_json(&failure.exception.data).ok(),
@@ -313,16 +322,75 @@ pub async fn call(
     }
 }
 
-/// Returns the body of an answer: its JSON, or its text under `output`.
-fn output(value: &Value) -> Json {
-    let text = value
-        .get("body")
-        .and_then(Value::as_str)
-        .unwrap_or_default();
-    match serde_json::from_str(text) {
-        Ok(Json::Object(members)) => Json::Object(members),
-        Ok(other) => json!({"output": other}),
-        Err(_) => json!({"output": text}),
+/// Returns the flow of a direct call of an `http` tool.
+fn http_flow(record: &Record, body: &Body) -> Result<String, ApiError> {
+    if body.get("action").is_some() {
+        let message = "`action` is for tools with several actions; this one has none";
+        return Err(ApiError::invalid(message));
+    }
+    let entry = from_json(&entry(record, &Map::new()));
+    let input = body.get("input").cloned().unwrap_or_else(|| json!({}));
+    let config = flowstone_steps::agent::http_call(&entry, &from_json(&input))
+        .map_err(|error| ApiError::invalid(error.message))?;
+    let config = codec::encode(&config).map_err(|error| ApiError::invalid(error.to_string()))?;
+    Ok(format!(
+        "{{:slug :agents-call :flow '(flow/step :http :call {config})}}"
+    ))
+}
+
+/// Returns the flow of a direct call of a tool of a server.
+fn server_flow(record: &Record, body: &Body) -> Result<String, ApiError> {
+    let Some(tool) = body.text("action") else {
+        let message = "`action` is missing: the name of a tool of the server";
+        return Err(ApiError::invalid(message));
+    };
+    let input = body.get("input").and_then(Json::as_object);
+    let config = servers::call(record, tool, input.cloned().unwrap_or_default());
+    let (slot, adapter) = servers::definition(record);
+    Ok(format!(
+        "{{:slug :agents-call :requires [{slot}] :mcp [{adapter}] :flow '(flow/step :mcp :call {})}}",
+        edn(&config)
+    ))
+}
+
+/// Returns the flow of a direct call of a platform action. Presets win.
+fn action_flow(record: &Record, body: &Body) -> Result<String, ApiError> {
+    let names = super::body::texts(record.get("actions"));
+    let action = body
+        .text("action")
+        .filter(|name| names.iter().any(|it| it == name));
+    let Some(action) = action.and_then(actions::find) else {
+        return Err(ApiError::invalid(format!(
+            "`action` must be one of {}",
+            names.join(", ")
+        )));
+    };
+    let input = body.get("input").and_then(Json::as_object);
+    let mut arguments = input.cloned().unwrap_or_default();
+    if let Some(Json::Object(preset)) = actions::preset(record, action) {
+        arguments.extend(preset);
+    }
+    Ok(platform::call_flow(
+        record.project(),
+        action.name,
+        arguments,
+    ))
+}
+
+/// Returns what a tool gave: its JSON, or its text under `output`.
+fn output(value: &Value, is_platform: bool) -> Json {
+    let content = match is_platform {
+        true => Some(value),
+        false => value.get("body").or_else(|| value.get("content")),
+    };
+    let data = content.map_or(Json::Null, |it| to_json(it).unwrap_or(Json::Null));
+    let data = match data {
+        Json::String(text) => serde_json::from_str(&text).unwrap_or(Json::String(text)),
+        data => data,
+    };
+    match data {
+        Json::Object(members) => Json::Object(members),
+        other => json!({"output": other}),
     }
 }
 
@@ -349,9 +417,15 @@ pub fn is_idle(record: &Record) -> bool {
     record.text("type") == Some("http") && record.get("execute").is_none()
 }
 
-/// Returns the names under which models see a tool.
+/// Returns the names under which models see a tool: `github_*` for those of a server.
 pub fn names(record: &Record) -> Vec<String> {
-    record.text("name").map(str::to_owned).into_iter().collect()
+    if actions::is_platform(record) {
+        return actions::names(record);
+    }
+    match servers::is_server(record) {
+        true => vec![servers::names(record)],
+        false => record.text("name").map(str::to_owned).into_iter().collect(),
+    }
 }
 
 /// Returns a tool as an entry of `:client-tools`, `:http-tools` or `:definitions`. `headers` are sent after the tool's own.

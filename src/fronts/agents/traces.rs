@@ -3,17 +3,23 @@
 use flowstone_engine::Engine;
 use flowstone_engine::codec;
 use flowstone_engine::feed_event::instant;
+use flowstone_engine::ids::RunId;
 use flowstone_engine::json::items;
-use flowstone_engine::{StepStatus, ToolCall, Turn};
+use flowstone_engine::{StepReport, StepStatus, ToolCall, Turn, child_id};
+use flowstone_flow::step::LocalFuture;
 use flowstone_lang::value::Value;
 use flowstone_model::json::to_json;
+use flowstone_steps::agent::LISTING;
 use serde_json::{Value as Json, json};
 
 use super::compile::{Origin, STEP};
 use super::error::ApiError;
 use super::generations::{self, Filter, Page};
-use super::ids;
+use super::lineage::{self, Lineage};
+use super::{ids, servers};
 
+/// The most attempts of a call whose nested generation is looked for.
+const ATTEMPTS: u32 = 10;
 /// The id of the step that waits for the outputs of client tools.
 const CLIENT: &str = "client";
 
@@ -27,11 +33,45 @@ pub async fn show(engine: &Engine, id: &str) -> Result<Json, ApiError> {
     let conversations = report.conversations();
     let own = conversations.iter().find(|it| it.path == STEP);
     let turns = own.map_or(&[][..], |it| &it.turns);
-    let steps: Vec<Json> = turns.iter().enumerate().map(step).collect();
-    let mut trace = head(&row.id, &origin, row.created_ms);
+    let children = lineage::children(engine, &row.id).await?;
+    let below: Vec<&RunId> = children.iter().map(|child| &child.id).collect();
+    let steps: Vec<Json> = turns
+        .iter()
+        .enumerate()
+        .map(|turn| step(&row.id, &below, turn))
+        .collect();
+    let above = lineage::of(engine, &row).await?;
+    let mut trace = head(&row.id, &origin, (row.created_ms, &above));
     trace["step_count"] = json!(steps.len());
     trace["steps"] = Json::Array(steps);
+    let mut problems = Vec::new();
+    for step in &report.steps {
+        problems.extend(unlisted(engine, step).await?);
+    }
+    trace["problems"] = Json::Array(problems);
     Ok(trace)
+}
+
+/// Returns the problem of a server that did not list its tools.
+async fn unlisted(engine: &Engine, step: &StepReport) -> Result<Option<Json>, ApiError> {
+    let path = step.path.strip_prefix(STEP);
+    let name = path.and_then(|path| path.strip_prefix('/')?.strip_prefix(LISTING));
+    let name = name.filter(|_| step.kind == "mcp" && step.status == StepStatus::Failed);
+    let Some(name) = name else {
+        return Ok(None);
+    };
+    let request = step.request.as_deref().map(data);
+    let adapter = request.as_ref().and_then(|it| it.get("adapter")?.as_str());
+    let server = match adapter.and_then(servers::tool_of) {
+        Some(tool) => servers::address(engine, tool).await?,
+        None => None,
+    };
+    Ok(Some(json!({
+        "type": "mcp_tools_unlisted",
+        "tool_name": name,
+        "server": server,
+        "message": step.error,
+    })))
 }
 
 /// The text of a turn that is over.
@@ -59,24 +99,32 @@ pub async fn texts(engine: &Engine, id: &str) -> Result<Vec<TurnText>, ApiError>
     Ok(texts.collect())
 }
 
-fn head(run: &flowstone_engine::ids::RunId, origin: &Origin, created_ms: i64) -> Json {
+fn head(run: &RunId, origin: &Origin, (created_ms, above): (i64, &Lineage)) -> Json {
     json!({
         "id": ids::trace(run),
         "project_id": origin.project,
         "agent_id": origin.agent,
         "generation_id": ids::generation(run),
-        "parent_trace_id": Json::Null,
-        "root_trace_id": Json::Null,
+        "parent_trace_id": above.initiator.as_ref().map(ids::trace),
+        "root_trace_id": above.root.as_ref().map(ids::trace),
         "created_at": instant(created_ms),
     })
 }
 
-fn step((idx, turn): (usize, &Turn)) -> Json {
+fn step(run: &RunId, below: &[&RunId], (idx, turn): (usize, &Turn)) -> Json {
     let waits = turn.calls.iter().filter(|call| call.name == CLIENT);
     let mut outputs: Vec<Value> = waits.flat_map(submitted).collect();
     outputs.reverse();
     let own = turn.calls.iter().filter(|call| call.name != CLIENT);
-    let calls: Vec<Json> = own.map(|call| call_json(call, &mut outputs)).collect();
+    let calls = own.map(|call| {
+        let mut shown = call_json(call, &mut outputs);
+        if let Some(child) = child_of(run, below, call) {
+            shown["generation_id"] = json!(ids::generation(child));
+            shown["trace_id"] = json!(ids::trace(child));
+        }
+        shown
+    });
+    let calls: Vec<Json> = calls.collect();
     json!({
         "step": idx + 1,
         "status": turn.status.name(),
@@ -85,6 +133,16 @@ fn step((idx, turn): (usize, &Turn)) -> Json {
         "total_tokens": turn.tokens,
         "duration_ms": turn.millis,
         "tool_calls": calls,
+    })
+}
+
+/// Returns the run that a call started, of those below a run.
+fn child_of<'a>(run: &RunId, below: &[&'a RunId], call: &ToolCall) -> Option<&'a RunId> {
+    let path = &call.step.as_ref()?.path;
+    let key = format!("{run}/{path}");
+    (1..=ATTEMPTS).find_map(|attempt| {
+        let id = child_id(&key, attempt);
+        below.iter().copied().find(|child| **child == id)
     })
 }
 
@@ -130,12 +188,14 @@ fn as_json(value: &Value) -> Json {
 /// When the store cannot be read.
 pub async fn list(engine: &Engine, filter: &Filter) -> Result<Page<Json>, ApiError> {
     let found = generations::runs(engine, filter).await?;
-    let data = found.data.iter().filter_map(|run| {
-        let origin = super::compile::origin(&run.flow)?;
-        Some(head(&run.id, &origin, run.created_ms))
-    });
+    let mut data = Vec::new();
+    for run in &found.data {
+        let (row, origin) = generations::find(engine, "trace", run.id.as_str()).await?;
+        let above = lineage::of(engine, &row).await?;
+        data.push(head(&row.id, &origin, (row.created_ms, &above)));
+    }
     Ok(Page {
-        data: data.collect(),
+        data,
         total: found.total,
     })
 }
@@ -145,10 +205,38 @@ pub async fn list(engine: &Engine, filter: &Filter) -> Result<Page<Json>, ApiErr
 /// # Errors
 /// When no record has that id.
 pub async fn tree(engine: &Engine, id: &str) -> Result<Json, ApiError> {
-    let (row, origin) = generations::find(engine, "trace", id).await?;
-    let mut root = head(&row.id, &origin, row.created_ms);
-    root["children"] = json!([]);
-    Ok(root)
+    let (row, _) = generations::find(engine, "trace", id).await?;
+    let above = lineage::of(engine, &row).await?;
+    let top = above.root.unwrap_or(row.id);
+    let (top, origin) = generations::find(engine, "trace", top.as_str()).await?;
+    let own = Lineage::default();
+    let head = head(&top.id, &origin, (top.created_ms, &own));
+    branch(engine, (top.id.clone(), head), top.id).await
+}
+
+/// Adds the traces below one to it.
+fn branch<'a>(
+    engine: &'a Engine,
+    (run, mut shown): (RunId, Json),
+    root: RunId,
+) -> LocalFuture<'a, Result<Json, ApiError>> {
+    Box::pin(async move {
+        let mut nested = Vec::new();
+        for child in lineage::children(engine, &run).await? {
+            let Some(origin) = super::compile::origin(&child.flow) else {
+                continue;
+            };
+            let above = Lineage {
+                initiator: Some(run.clone()),
+                root: Some(root.clone()),
+                started_by: String::new(),
+            };
+            let head = head(&child.id, &origin, (child.created_ms, &above));
+            nested.push(branch(engine, (child.id, head), root.clone()).await?);
+        }
+        shown["children"] = Json::Array(nested);
+        Ok(shown)
+    })
 }
 
 /// Returns the generations of a trace.

@@ -85,7 +85,7 @@ impl Rule {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Selection {
     pub choice: Choice,
-    /// The names of the tools that are offered; empty: all.
+    /// The names of the tools that are offered, `github_*` for all that begin so; empty: all.
     active: Vec<Rc<str>>,
 }
 
@@ -99,7 +99,11 @@ impl Selection {
     }
 
     pub(super) fn offers(&self, name: &str) -> bool {
-        self.active.is_empty() || self.active.iter().any(|it| **it == *name)
+        let is_it = |given: &Rc<str>| match given.strip_suffix('*') {
+            Some(prefix) => name.starts_with(prefix),
+            None => **given == *name,
+        };
+        self.active.is_empty() || self.active.iter().any(is_it)
     }
 }
 

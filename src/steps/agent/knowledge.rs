@@ -4,7 +4,6 @@
 
 use std::rc::Rc;
 
-use flowstone_flow::flow::name_of;
 use flowstone_flow::step::{Field, FieldType, NestedRequest, StepContext, StepError};
 use flowstone_lang::value::Value;
 use serde_json::json;

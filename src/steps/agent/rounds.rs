@@ -22,8 +22,10 @@ use super::knowledge::Knowledge;
 use super::limits::Budget;
 use super::notes::{facts, shortened, with};
 use super::outside::ClientTool;
+use super::platform;
 use super::prompt;
 use super::result::{Ending, Record, is_answered};
+use super::servers;
 use super::skills::Skills;
 use super::thread::Thread;
 use super::tools;
@@ -90,6 +92,16 @@ async fn start(cx: &StepContext, kind: Kind, given: Value) -> Result<Box<Start>,
     let mut tools = Toolset::read(cx, &config.envelope).await?;
     if let Some(given) = config.given.get("http-tools").filter(|it| !it.is_nil()) {
         tools.add_named(tools::of_http(given, tools::most_chars(cx))?)?;
+    }
+    if let Some(given) = config.given.get("mcp-tools").filter(|it| !it.is_nil()) {
+        let listed = servers::of(cx, given).await?;
+        for failure in listed.servers.iter().filter_map(|it| it.failure.clone()) {
+            extras.warn(cx, failure);
+        }
+        tools.add_servers(listed)?;
+    }
+    if let Some(given) = config.given.get("platform-tools").filter(|it| !it.is_nil()) {
+        tools.add_named(platform::of(given, tools::most_chars(cx))?)?;
     }
     let outside = config.given.get("client-tools").filter(|it| !it.is_nil());
     tools.add_outside(ClientTool::read_all(outside)?)?;

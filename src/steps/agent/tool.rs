@@ -62,6 +62,8 @@ pub(crate) enum ToolKind {
     /// An entry of `:http-tools`.
     Http,
     Mcp,
+    /// An entry of `:platform-tools`.
+    Platform,
     /// `:workspace`, also called `:breyta`.
     Workspace,
     /// A tool of the agent's own memory and plan.

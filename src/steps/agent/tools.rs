@@ -24,7 +24,9 @@ use super::tool::Tool;
 
 pub(crate) use arguments::Shape;
 pub(crate) use depth::check_depth;
-pub(crate) use http::{TOOL as HTTP_TOOL, addresses, of as of_http, parameters, preset};
+pub(crate) use http::{
+    TOOL as HTTP_TOOL, addresses, of as of_http, parameters, preset, without_preset,
+};
 pub(crate) use shown::{most_chars, within};
 
 /// Reads the tools of a step's config.

@@ -10,6 +10,7 @@ use flowstone_lang::value::Value;
 use super::control::Selection;
 use super::notes::facts;
 use super::outside::ClientTool;
+use super::servers::{Asked, Listed};
 use super::tool::{Tool, ToolKind};
 use super::{deferred, inputs, tools};
 use crate::json;
@@ -24,6 +25,8 @@ pub(super) struct Toolset {
     outside: Vec<ClientTool>,
     /// Names of tools that are not offered before the model asks for them.
     deferred: Vec<Rc<str>>,
+    /// The servers of `:mcp-tools`.
+    servers: Vec<Asked>,
 }
 
 impl Toolset {
@@ -34,6 +37,7 @@ impl Toolset {
             client: envelope.definitions.clone(),
             outside: Vec::new(),
             deferred: Vec::new(),
+            servers: Vec::new(),
         })
     }
 
@@ -59,6 +63,38 @@ impl Toolset {
             self.tools.push(tool);
         }
         Ok(())
+    }
+
+    /// Adds the tools of servers.
+    ///
+    /// # Errors
+    /// E0836: when a name is taken.
+    pub(super) fn add_servers(&mut self, listed: Listed) -> Result<(), StepError> {
+        self.servers.extend(listed.servers);
+        self.add_named(listed.tools)
+    }
+
+    /// Returns why a tool is unknown, if its server did not list its tools.
+    pub(super) fn unlisted(&self, name: &str) -> Option<&str> {
+        let mut servers = self.servers.iter();
+        let server = servers.find(|it| it.failure.is_some() && name.starts_with(&it.prefix))?;
+        server.failure.as_deref().filter(|_| !self.knows(name))
+    }
+
+    /// Returns why a server did not list its tools, if there is such a server.
+    pub(super) fn first_unlisted(&self) -> Option<&str> {
+        self.servers.iter().find_map(|it| it.failure.as_deref())
+    }
+
+    /// Tells whether a name of the loop control stands for a tool that may be called: `github_*` for all tools of a server.
+    pub(super) fn is_nameable(&self, name: &str) -> bool {
+        match name.strip_suffix('*') {
+            Some(prefix) => {
+                self.servers.iter().any(|it| it.prefix == prefix)
+                    || self.all_names().iter().any(|it| it.starts_with(prefix))
+            }
+            None => self.knows(name) || self.unlisted(name).is_some(),
+        }
     }
 
     fn refuse_taken(&self, name: &str) -> Result<(), StepError> {
@@ -227,6 +263,7 @@ impl Toolset {
             client: self.client.clone(),
             outside: self.outside.clone(),
             deferred: self.deferred.clone(),
+            servers: self.servers.clone(),
         })
     }
 

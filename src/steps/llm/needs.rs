@@ -44,10 +44,13 @@ pub(crate) fn of_agent(flow: &Flow, settings: &Value, config: &Value) -> Vec<Pla
             needs.push(of_url(&url));
         }
     }
-    let tools = config.get("tools").filter(|it| !it.is_nil());
-    if tools.is_some() {
+    let tools: Vec<&Value> = ["mcp-tools", "tools"]
+        .iter()
+        .filter_map(|key| config.get(key).filter(|it| !it.is_nil()))
+        .collect();
+    if !tools.is_empty() {
         let adapters = flow.mcp.iter().map(|it| &**it);
-        let named = adapters.filter(|adapter| tools.is_some_and(|tools| names(tools, &adapter.id)));
+        let named = adapters.filter(|adapter| tools.iter().any(|tools| names(tools, &adapter.id)));
         for need in of_adapters(settings, flow, named) {
             if !needs.contains(&need) {
                 needs.push(need);

@@ -77,6 +77,56 @@ fn wrong(message: impl Into<String>) -> StepError {
     StepError::config("E0830", message)
 }
 
+/// Headers that belong to the protocol or to the transport.
+const OWN_HEADERS: &[&str] = &[
+    "accept",
+    "connection",
+    "content-length",
+    "content-type",
+    "host",
+    "last-event-id",
+    "mcp-protocol-version",
+    "mcp-session-id",
+    "transfer-encoding",
+];
+
+impl Target {
+    /// Adds the `:headers` of a step. A header of the connection with the same name is replaced.
+    ///
+    /// # Errors
+    /// E0830: when one is not a header, or the server is a program.
+    pub(super) fn with_headers(mut self, fields: Fields<'_>) -> Result<Target, StepError> {
+        let given = fields.map("headers")?.and_then(Value::as_map);
+        for (key, value) in given.into_iter().flat_map(|map| map.iter()) {
+            let Server::Http(server) = &mut self.server else {
+                return Err(wrong(format!(
+                    "`:headers` cannot be sent to {}: it is a program",
+                    self.name
+                )));
+            };
+            let name = name_of(key).unwrap_or_default();
+            let value = value.as_str().unwrap_or_default();
+            let is_token =
+                |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+            let is_own = OWN_HEADERS
+                .iter()
+                .any(|own| own.eq_ignore_ascii_case(&name));
+            if name.is_empty() || !name.bytes().all(is_token) || is_own {
+                return Err(wrong(format!("`:headers` cannot have the header `{name}`")));
+            }
+            if value.is_empty() || value.chars().any(char::is_control) {
+                return Err(wrong(format!(
+                    "the header `{name}` of `:headers` must be a string on one line"
+                )));
+            }
+            let headers = &mut server.headers;
+            headers.retain(|(known, _)| !known.eq_ignore_ascii_case(&name));
+            headers.push((name.to_string(), value.to_owned()));
+        }
+        Ok(self)
+    }
+}
+
 /// Returns the server of an adapter. Secrets are looked up now.
 pub(super) fn target(cx: &StepContext, adapter: &McpAdapter) -> Result<Target, StepError> {
     let name = &*adapter.connection;

@@ -7,6 +7,7 @@ mod client;
 mod delayed;
 mod documents;
 mod generations;
+mod keys;
 mod knowledge;
 mod nouns;
 mod openapi;
@@ -17,6 +18,7 @@ mod tags;
 mod traces;
 
 pub(crate) use delayed::answer_delayed;
+pub(super) use keys::limit_keys;
 pub(crate) use openapi::document;
 
 use axum::Router;
@@ -59,6 +61,7 @@ pub(super) fn routes() -> Router<Shared> {
     documents::routes()
         .merge(generations::routes())
         .merge(knowledge::routes())
+        .merge(keys::routes())
         .merge(nouns::routes())
         .merge(openapi::routes())
         .merge(sessions::routes())

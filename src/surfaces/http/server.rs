@@ -257,6 +257,10 @@ fn app(server: Shared) -> Router {
             )
             .into_response()
         }))
+        .layer(middleware::from_fn_with_state(
+            server.clone(),
+            agents::limit_keys,
+        ))
         .layer(middleware::from_fn_with_state(server.clone(), wrap_request))
         .with_state(server)
 }

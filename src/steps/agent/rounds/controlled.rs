@@ -5,7 +5,7 @@ use flowstone_flow::step::StepError;
 use flowstone_lang::value::Value;
 
 use super::super::calls::{Call, of_reply};
-use super::super::control::Control;
+use super::super::control::{Choice, Control};
 use super::super::outside;
 use super::super::result::Ending;
 use super::super::toolset::Toolset;
@@ -18,7 +18,10 @@ pub(super) fn check_names(
     is_fixed: bool,
 ) -> Result<(), StepError> {
     let mut names = control.names().into_iter();
-    let Some(missing) = names.find(|name| !tools.knows(name)).filter(|_| is_fixed) else {
+    let Some(missing) = names
+        .find(|name| !tools.is_nameable(name))
+        .filter(|_| is_fixed)
+    else {
         return Ok(());
     };
     let all = tools.all_names();
@@ -48,6 +51,7 @@ impl Rounds<'_> {
                 self.close("max-iterations", "You have used up the turns of this run.");
             }
             self.selection = self.control.of_turn(self.record.turns + 1);
+            self.refuse_unlisted()?;
             let reply = self.turn().await?;
             self.control.begun();
             let calls = of_reply(&reply);
@@ -65,6 +69,29 @@ impl Rounds<'_> {
             }
             if is_exact && self.record.turns >= self.config.limits.turns {
                 return self.cut(&reply, "max-iterations");
+            }
+        }
+    }
+
+    /// Refuses a turn that requires a tool of a server that did not list its tools.
+    ///
+    /// # Errors
+    /// E1291, with the name of the server.
+    fn refuse_unlisted(&self) -> Result<(), StepError> {
+        let failure = match &self.selection.choice {
+            Choice::Tool(name) => self.tools.unlisted(name),
+            Choice::Required if self.tools.definitions(&self.selection).is_empty() => {
+                self.tools.first_unlisted()
+            }
+            Choice::Auto | Choice::Never | Choice::Required => None,
+        };
+        match failure {
+            None => Ok(()),
+            Some(failure) => {
+                let turn = self.record.turns + 1;
+                let message = format!("turn {turn} requires a call of a tool, and {failure}");
+                Err(StepError::new("E1291", "mcp-tools-unlisted", message)
+                    .hint("check the address and the credentials of the server"))
             }
         }
     }

@@ -60,7 +60,7 @@ impl Shape {
         Ok(exact.unwrap_or_else(|| from_json(&json)))
     }
 
-    pub(super) fn read_json(&self, given: &Value) -> Result<Json, StepError> {
+    pub(crate) fn read_json(&self, given: &Value) -> Result<Json, StepError> {
         let json = match given {
             Value::Nil => json!({}),
             Value::Text(text) => self.parse(text)?,

@@ -126,7 +126,10 @@ fn tool(entry: &Value, most: usize) -> Result<Tool, StepError> {
         description: fields.text("description")?.unwrap_or_default().to_owned(),
         parameters,
         ops: Vec::new(),
-        call: Rc::new(move |given| request.step(shape.read_json(given)?)),
+        call: Rc::new(move |given| {
+            let given = without_preset(given, &request.preset);
+            request.step(shape.read_json(&given)?)
+        }),
         mutates: Rc::new(move |_| !is_read),
         needs_approval: Rc::new(|_| false),
         answer: Rc::new(move |_, value| {
@@ -173,6 +176,17 @@ pub(crate) fn parameters(
         required.retain(|name| name.as_str().is_none_or(|name| !preset.contains_key(name)));
     }
     Ok(schema)
+}
+
+/// Returns arguments without those that are preset: what a model writes there does not count, also where a schema takes no others.
+pub(crate) fn without_preset(given: &Value, preset: &JsonMap<String, Json>) -> Value {
+    let Some(map) = given.as_map() else {
+        return given.clone();
+    };
+    let own = map
+        .iter()
+        .filter(|(key, _)| name_of(key).is_none_or(|name| !preset.contains_key(&*name)));
+    Value::map(own.map(|(key, value)| (key.clone(), value.clone())))
 }
 
 /// Refuses an address whose host depends on arguments.

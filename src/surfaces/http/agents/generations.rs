@@ -13,7 +13,7 @@ use flowstone_engine::token::Scope;
 use flowstone_fronts::agents::agent::Agent;
 use flowstone_fronts::agents::error::ApiError;
 use flowstone_fronts::agents::generations::{self, Filter, State as Stage, View};
-use flowstone_fronts::agents::ids;
+use flowstone_fronts::agents::{ids, outputs};
 
 use super::client::Client;
 use super::records::Part;
@@ -25,6 +25,8 @@ use crate::http::server::{EngineContext, Shared};
 
 /// How long a caller waits. A generation that takes longer is answered with `in_progress`, and goes on.
 const LONGEST: Duration = Duration::from_secs(600);
+/// How often nested generations are checked for a pause: the feed of the outer one does not show it.
+pub(super) const BELOW: Duration = Duration::from_millis(100);
 
 pub(super) fn routes() -> Router<Shared> {
     Router::new()
@@ -121,10 +123,10 @@ async fn submit(
     let caller = client.who().caller;
     let (id, news) = server
         .ask(async move |cx: &EngineContext| {
-            let row = generations::find_of(&cx.engine, &agent, &id).await?;
+            let (row, agent) = generations::find_of(&cx.engine, &agent, &id).await?;
             let agent = Agent::find(&cx.engine, &agent).await?;
             let news = generations::news(&cx.engine, &row.id);
-            generations::submit(&cx.engine, &agent, &row, body, caller).await?;
+            outputs::submit(&cx.engine, &agent, &row, body, caller).await?;
             Ok::<_, ApiError>((ids::generation(&row.id), news))
         })
         .await?;
@@ -148,8 +150,10 @@ pub(super) async fn settled(
         if view.is_settled() {
             return Ok(view);
         }
+        let waits_below = view.waits_below();
         tokio::select! {
             () = news.changed() => {}
+            () = tokio::time::sleep(BELOW), if waits_below => {}
             () = tokio::time::sleep_until(ends) => return Ok(view),
             _ = stopping.wait_for(|is_stopping| *is_stopping) => return Ok(view),
         }

@@ -391,9 +391,9 @@ async fn call_tool(
 ) -> Result<Answer, Problem> {
     client.need(Scope::Run)?;
     let body = read(&headers, body).await?;
-    let started_by = client.who().started_by;
+    let who = client.who();
     let output = server
-        .ask(async move |cx: &EngineContext| tools::call(&cx.engine, &id, body, started_by).await)
+        .ask(async move |cx: &EngineContext| tools::call(&cx.engine, &id, body, &who).await)
         .await?;
     Ok(Answer::ok(output))
 }

@@ -4,10 +4,10 @@ use axum::Router;
 use axum::extract::State;
 use axum::routing::get;
 use flowstone_engine::token::Scope;
-use flowstone_fronts::agents::body::{Kind, Member};
+use flowstone_fronts::agents::body::{Member, schema};
 use flowstone_fronts::agents::{
-    actors, agent, documents, generations, knowledge, memories, projects, providers, sessions,
-    tools,
+    actors, agent, documents, generations, keys, knowledge, memories, outputs, policies, projects,
+    providers, sessions, tools,
 };
 use serde_json::{Map, Value as Json, json};
 
@@ -141,7 +141,7 @@ const ROWS: &[Row] = &[
         "/agents/{agent_id}/generate/{generation_id}/tool-outputs",
         "submitAgentToolOutputs",
         "Gives a generation the outputs of client tools.",
-        Some(generations::SUBMIT),
+        Some(outputs::SUBMIT),
     ),
     (
         "get",
@@ -261,6 +261,35 @@ const ROWS: &[Row] = &[
         "updateAiProvider",
         "Changes members of an AI provider.",
         Some(providers::UPDATE),
+    ),
+    ("get", "/api-keys", "listApiKeys", "Lists API keys.", None),
+    (
+        "post",
+        "/api-keys",
+        "createApiKey",
+        "Creates an API key. The answer has its text, once.",
+        Some(keys::CREATE),
+    ),
+    (
+        "delete",
+        "/api-keys/{api_key_id}",
+        "deleteApiKey",
+        "Deletes an API key: it is not accepted any more.",
+        None,
+    ),
+    (
+        "get",
+        "/api-keys/{api_key_id}",
+        "getApiKey",
+        "Shows an API key, without its text.",
+        None,
+    ),
+    (
+        "put",
+        "/api-keys/{api_key_id}",
+        "updateApiKey",
+        "Changes the name, the policies or the project of an API key.",
+        Some(keys::UPDATE),
     ),
     (
         "get",
@@ -388,6 +417,35 @@ const ROWS: &[Row] = &[
         "updateMemoryEntry",
         "Changes an entry.",
         Some(memories::UPDATE_ENTRY),
+    ),
+    ("get", "/policies", "listPolicies", "Lists policies.", None),
+    (
+        "post",
+        "/policies",
+        "createPolicy",
+        "Creates a policy.",
+        Some(policies::CREATE),
+    ),
+    (
+        "delete",
+        "/policies/{policy_id}",
+        "deletePolicy",
+        "Deletes a policy that no key has.",
+        None,
+    ),
+    (
+        "get",
+        "/policies/{policy_id}",
+        "getPolicy",
+        "Shows a policy.",
+        None,
+    ),
+    (
+        "put",
+        "/policies/{policy_id}",
+        "updatePolicy",
+        "Changes a policy.",
+        Some(policies::CREATE),
     ),
     ("get", "/projects", "listProjects", "Lists projects.", None),
     (
@@ -532,6 +590,48 @@ fn tags(path: &str, noun: &str) -> Json {
     at
 }
 
+/// A row that an address matches.
+pub(super) struct Matched<'a> {
+    /// The id of the operation.
+    pub id: &'static str,
+    /// The members of its body.
+    pub members: &'static [Member],
+    /// The parameters of the path, with their values as they are in the address.
+    pub ids: Vec<(&'static str, &'a str)>,
+}
+
+/// Returns the row of a method and a path below `/api/v1`. A row with fewer parameters wins.
+pub(super) fn matched<'a>(method: &str, path: &'a str) -> Option<Matched<'a>> {
+    let method = method.to_ascii_lowercase();
+    let found = ROWS.iter().filter(|row| row.0 == method);
+    let found = found.filter_map(|(_, pattern, id, _, members)| {
+        Some(Matched {
+            id,
+            members: members.unwrap_or(&[]),
+            ids: ids_in(pattern, path)?,
+        })
+    });
+    found.min_by_key(|it| it.ids.len())
+}
+
+/// Returns the parameters of a path, if it has the form of a pattern.
+fn ids_in<'a>(pattern: &'static str, path: &'a str) -> Option<Vec<(&'static str, &'a str)>> {
+    let mut ids = Vec::new();
+    let mut parts = path.split('/');
+    for expected in pattern.split('/') {
+        let found = parts.next()?;
+        let name = expected
+            .strip_prefix('{')
+            .and_then(|it| it.strip_suffix('}'));
+        match name {
+            Some(name) if !found.is_empty() => ids.push((name, found)),
+            None if expected == found => {}
+            Some(_) | None => return None,
+        }
+    }
+    parts.next().is_none().then_some(ids)
+}
+
 /// Returns the OpenAPI document of the agents API.
 pub(crate) fn document() -> Json {
     let mut paths = Map::new();
@@ -600,41 +700,10 @@ fn operation(method: &str, id: &str, doc: &str, members: Option<&[Member]>) -> J
     }
     if let Some(members) = members {
         let is_change = method == "put" || method == "patch";
-        let schema = object(members, is_change);
+        let schema = schema(members, !is_change);
         operation["requestBody"] = json!({"content": {"application/json": {"schema": schema}}});
     }
     operation
-}
-
-fn object(members: &[Member], is_change: bool) -> Json {
-    let properties: Map<String, Json> = members
-        .iter()
-        .map(|member| {
-            let mut schema = schema(member.kind);
-            schema["description"] = json!(member.doc);
-            (member.name.to_owned(), schema)
-        })
-        .collect();
-    let required = members
-        .iter()
-        .filter(|member| member.is_needed && !is_change);
-    let required: Vec<&str> = required.map(|member| member.name).collect();
-    json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false})
-}
-
-fn schema(kind: Kind) -> Json {
-    match kind {
-        Kind::Text => json!({"type": "string"}),
-        Kind::OneOf(names) => json!({"type": "string", "enum": names}),
-        Kind::Int(least, most) => json!({"type": "integer", "minimum": least, "maximum": most}),
-        Kind::Number(least, most) => json!({"type": "number", "minimum": least, "maximum": most}),
-        Kind::Flag => json!({"type": "boolean"}),
-        Kind::Texts => json!({"type": "array", "items": {"type": "string"}}),
-        Kind::Object => json!({"type": "object"}),
-        Kind::Objects => json!({"type": "array", "items": {"type": "object"}}),
-        Kind::TextOrObject => json!({"type": ["string", "object"]}),
-        Kind::Any => json!({}),
-    }
 }
 
 fn error() -> Json {

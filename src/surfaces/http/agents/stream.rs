@@ -11,6 +11,7 @@ use flowstone_fronts::agents::traces::{self, TurnText};
 use serde_json::json;
 
 use super::client::Client;
+use super::generations::BELOW;
 use crate::http::feed::Streamed;
 use crate::http::feed::sse::{Closed, Stream};
 use crate::http::problem::Problem;
@@ -22,12 +23,12 @@ const DONE: &str = "[DONE]";
 /// Starts the stream of a generation.
 pub(super) async fn start(
     server: Shared,
-    Client(caller): Client,
+    client: Client,
     id: String,
     (news, live): (Box<dyn News>, Box<dyn LiveText>),
 ) -> Result<Response, Problem> {
-    let place = server.readers.enter(&caller.token.id, Streamed::Run)?;
-    let (stream, response) = Stream::start(server.clone(), (&caller, Streamed::Run));
+    let place = server.readers.enter(&client.0.token.id, Streamed::Run)?;
+    let (stream, response) = Stream::start(server.clone(), (&client.0, Streamed::Run));
     let follow = Follow {
         server,
         id,
@@ -83,7 +84,7 @@ impl Follow {
                     }
                 };
             }
-            self.wait(stream).await?;
+            self.wait(stream, view.waits_below()).await?;
         }
     }
 
@@ -112,13 +113,15 @@ impl Follow {
     }
 
     /// Sends text as it arrives, until the journal may have more.
-    async fn wait(&mut self, stream: &mut Stream) -> Result<(), Closed> {
+    async fn wait(&mut self, stream: &mut Stream, waits_below: bool) -> Result<(), Closed> {
+        let again = tokio::time::Instant::now() + BELOW;
         loop {
             for piece in self.live.pieces() {
                 self.piece(&piece, stream).await?;
             }
             tokio::select! {
                 () = self.news.changed() => return Ok(()),
+                () = tokio::time::sleep_until(again), if waits_below => return Ok(()),
                 () = self.live.changed() => {}
                 closed = stream.idle() => return Err(closed),
             }

@@ -1,0 +1,174 @@
+//! Tools of type `mcp`: servers of the Model Context Protocol, whose tools the model sees as `{name}_{tool}`.
+//!
+//! Which tools there are is known when a generation asks the server, so loop control names them by the prefix. A bearer token
+//! among the headers is kept encrypted and never shown.
+
+use flowstone_engine::Engine;
+use serde_json::{Map, Value as Json, json};
+
+use super::body::{Body, Kind, Member};
+use super::error::ApiError;
+use super::records::{Record, Records};
+use super::{context, ids};
+use crate::address::host_of;
+use crate::graph::compile::text::{keyword, quoted};
+
+const SERVER: &[Member] = &[
+    Member::optional("headers", Kind::Object, "Headers to send."),
+    Member::required("url", Kind::Text, "The address of the MCP endpoint."),
+];
+/// The member of `mcp` with the name of the encrypted token.
+const SECRET: &str = "secret";
+/// The member of `mcp` under which the token is kept.
+const SECRET_ID: &str = "secret_id";
+const AUTHORIZATION: &str = "authorization";
+/// The beginning of the ids of adapters; the rest is the key of the tool.
+const ADAPTER: &str = "agents/tool-";
+
+/// Tells whether a tool is a server.
+pub fn is_server(record: &Record) -> bool {
+    record.text("type") == Some("mcp")
+}
+
+/// Checks `mcp` of a tool of type `mcp`, and keeps its token.
+///
+/// # Errors
+/// When the address or a header is not valid.
+pub fn check(engine: &Engine, body: &mut Body) -> Result<(), ApiError> {
+    let Some(given) = body.get("mcp").cloned() else {
+        return Err(ApiError::invalid("`mcp` is missing: `{url, headers}`"));
+    };
+    let mut server = Body::read(given, SERVER)?;
+    let url = server.text("url").unwrap_or_default();
+    let Some(host) = host_of(url) else {
+        return Err(ApiError::invalid(
+            "`mcp.url` must begin with http:// or https://, without credentials in it",
+        ));
+    };
+    let headers = server.get("headers").and_then(Json::as_object);
+    let mut headers = headers.cloned().unwrap_or_default();
+    context::check_headers(&headers, "mcp.headers")?;
+    let bearer = headers.iter().find_map(|(name, value)| {
+        let (scheme, token) = value.as_str()?.split_once(' ')?;
+        let is_it =
+            name.eq_ignore_ascii_case(AUTHORIZATION) && scheme.eq_ignore_ascii_case("bearer");
+        is_it.then(|| (name.clone(), token.trim().to_owned()))
+    });
+    if let Some((name, token)) = bearer {
+        headers.remove(&name);
+        let id = ids::key(engine);
+        let secret = engine.keep_server_secret(&id, &host, &token)?;
+        server.0.insert(SECRET.to_owned(), json!(secret));
+        server.0.insert(SECRET_ID.to_owned(), json!(id));
+    }
+    server.0.insert("headers".to_owned(), Json::Object(headers));
+    body.0.insert("mcp".to_owned(), Json::Object(server.0));
+    Ok(())
+}
+
+/// Removes the token of a tool that is deleted or changed.
+///
+/// # Errors
+/// When the file of the token cannot be deleted.
+pub fn forget(engine: &Engine, record: &Record) -> Result<(), ApiError> {
+    let id = record.get("mcp").and_then(|it| it.get(SECRET_ID));
+    match id.and_then(Json::as_str) {
+        Some(id) => Ok(engine.forget_server_secret(id)?),
+        None => Ok(()),
+    }
+}
+
+/// Returns `mcp` as answers show it: whether there is a token, not its name.
+pub fn shown(mcp: &Json) -> Json {
+    let mut shown = mcp.clone();
+    if let Some(members) = shown.as_object_mut() {
+        members.remove(SECRET_ID);
+        let has_token = members.remove(SECRET).is_some();
+        members.insert("has_token".to_owned(), json!(has_token));
+    }
+    shown
+}
+
+/// Returns the pattern of the names under which models see the tools of a server.
+pub fn names(record: &Record) -> String {
+    format!("{}_*", record.text("name").unwrap_or_default())
+}
+
+fn adapter(record: &Record) -> String {
+    format!("{ADAPTER}{}", record.key())
+}
+
+/// Returns the key of the tool that an adapter was made of.
+pub fn tool_of(adapter: &str) -> Option<&str> {
+    adapter.trim_start_matches(':').strip_prefix(ADAPTER)
+}
+
+/// Returns the address of a server; nothing if its tool is deleted.
+///
+/// # Errors
+/// When the store cannot be read.
+pub async fn address(engine: &Engine, tool: &str) -> Result<Option<String>, ApiError> {
+    match Records::Tools.get(engine, tool).await {
+        Ok(record) => {
+            let url = record.get("mcp").and_then(|it| it.get("url")?.as_str());
+            Ok(url.map(str::to_owned))
+        }
+        Err(ApiError::Refused(_)) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Returns the slot of the connection and the adapter of a server, as text of a flow.
+pub fn definition(record: &Record) -> (String, String) {
+    let mcp = record.get("mcp");
+    let text = |name: &str| mcp.and_then(|it| it.get(name)).and_then(Json::as_str);
+    let slot = format!("mcp-{}", record.key());
+    let auth = match text(SECRET) {
+        Some(name) => format!(" :auth {{:type :bearer :secret-ref {}}}", quoted(name)),
+        None => String::new(),
+    };
+    let url = quoted(text("url").unwrap_or_default());
+    (
+        format!(
+            "{{:slot {} :type :http-api :base-url {url}{auth}}}",
+            keyword(&slot)
+        ),
+        format!(
+            "{{:id {} :connection {}}}",
+            keyword(&adapter(record)),
+            keyword(&slot)
+        ),
+    )
+}
+
+/// Returns a server as an entry of `:mcp-tools`. `headers` are sent with calls, after the tool's own.
+pub fn entry(record: &Record, headers: &Map<String, Json>) -> Json {
+    let mut entry = json!({"name": record.get("name"), "adapter": adapter(record)});
+    if let Some(own) = own_headers(record) {
+        entry["headers"] = own.clone();
+    }
+    if !headers.is_empty() {
+        entry["call-headers"] = json!(headers);
+    }
+    if let Some(preset) = record.get("preset_parameters") {
+        entry["preset"] = preset.clone();
+    }
+    entry
+}
+
+fn own_headers(record: &Record) -> Option<&Json> {
+    let own = record.get("mcp").and_then(|it| it.get("headers"));
+    own.filter(|own| own.as_object().is_some_and(|own| !own.is_empty()))
+}
+
+/// Returns the config of the step that calls a tool of a server directly. Presets win.
+pub fn call(record: &Record, tool: &str, input: Map<String, Json>) -> Json {
+    let mut arguments = input;
+    let preset = record.get("preset_parameters").and_then(Json::as_object);
+    arguments.extend(preset.cloned().unwrap_or_default());
+    let mut config = json!({"adapter": adapter(record), "tool": tool, "arguments": arguments, "on-doubt": "fail"});
+    if let Some(own) = own_headers(record) {
+        config["headers"] = own.clone();
+    }
+    config
+}
