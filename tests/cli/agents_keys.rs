@@ -216,6 +216,12 @@ fn a_key_of_a_project_stays_in_it() {
         "/documents",
         &json!({"content": "hidden", "project_id": other}),
     );
+    let memory = agents.made("/memories", &json!({"name": "m", "project_id": other}));
+    let entry = agents.post(
+        &format!("/memories/{memory}/entries"),
+        &json!({"content": "fact"}),
+    );
+    let entry = entry.json()["id"].as_str().expect("an id").to_owned();
     let (_, text) = key(&agents, &json!({"name": "k", "project_id": own}));
     let made = with(
         &agents,
@@ -241,6 +247,21 @@ fn a_key_of_a_project_stays_in_it() {
         ),
         (
             format!("DELETE /documents/{hidden}"),
+            Value::Null,
+            "404 RESOURCE_NOT_FOUND",
+        ),
+        (
+            format!("GET /documents/{hidden}/tags"),
+            Value::Null,
+            "404 RESOURCE_NOT_FOUND",
+        ),
+        (
+            format!("PUT /projects/{other}/tags"),
+            json!({"a": "b"}),
+            "404 RESOURCE_NOT_FOUND",
+        ),
+        (
+            format!("GET /memories/{memory}/entries/{entry}"),
             Value::Null,
             "404 RESOURCE_NOT_FOUND",
         ),

@@ -47,6 +47,7 @@ fn kind_of(parameter: &str) -> Option<Records> {
         "agent_id" => Records::Agents,
         "ai_provider_id" => Records::Providers,
         "document_id" => Records::Documents,
+        "memory_id" => Records::Memories,
         "secret_id" => Records::Secrets,
         "session_id" => Records::Sessions,
         "tool_id" => Records::Tools,
@@ -71,7 +72,9 @@ pub async fn check(
         id: "*".to_owned(),
         ..Request::default()
     };
-    match asked.ids.last() {
+    // The entries of a memory belong to it.
+    let named = asked.ids.iter().rev().find(|it| it.0 != "entry_id");
+    match named {
         Some((parameter, id)) => subject(engine, &mut request, (parameter, id)).await?,
         None => {
             let given = asked.project.as_deref().or(rights.project.as_deref());
@@ -84,7 +87,7 @@ pub async fn check(
             request.path = path.and_then(Json::as_str).map(str::to_owned);
         }
     }
-    if let (Some(own), Some((parameter, id))) = (&rights.project, asked.ids.last())
+    if let (Some(own), Some((parameter, id))) = (&rights.project, named)
         && ids::key_of(own) != ids::key_of(&request.project)
     {
         // A record of another project does not exist for the key.

@@ -75,7 +75,7 @@ async fn limited(server: &Shared, request: Request) -> Result<Request, Problem> 
     let (mut parts, mut body) = request.into_parts();
     let caller = server.caller(&parts).await?;
     let mut asked = Asked {
-        operation: operation.id.to_owned(),
+        operation: operation.id.clone().into_owned(),
         module: module.to_owned(),
         ids: ids(&operation)?,
         project: of_query(&parts.uri)?,

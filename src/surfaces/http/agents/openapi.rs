@@ -1,5 +1,7 @@
 //! The document of the agents API, made of its routes and the members of their bodies.
 
+use std::borrow::Cow;
+
 use axum::Router;
 use axum::extract::State;
 use axum::routing::get;
@@ -593,7 +595,7 @@ fn tags(path: &str, noun: &str) -> Json {
 /// A row that an address matches.
 pub(super) struct Matched<'a> {
     /// The id of the operation.
-    pub id: &'static str,
+    pub id: Cow<'static, str>,
     /// The members of its body.
     pub members: &'static [Member],
     /// The parameters of the path, with their values as they are in the address.
@@ -602,12 +604,29 @@ pub(super) struct Matched<'a> {
 
 /// Returns the row of a method and a path below `/api/v1`. A row with fewer parameters wins.
 pub(super) fn matched<'a>(method: &str, path: &'a str) -> Option<Matched<'a>> {
-    let method = method.to_ascii_lowercase();
+    let method = match method {
+        "HEAD" => "get".to_owned(),
+        other => other.to_ascii_lowercase(),
+    };
     let found = ROWS.iter().filter(|row| row.0 == method);
     let found = found.filter_map(|(_, pattern, id, _, members)| {
         Some(Matched {
-            id,
+            id: Cow::Borrowed(*id),
             members: members.unwrap_or(&[]),
+            ids: ids_in(pattern, path)?,
+        })
+    });
+    let found = found.min_by_key(|it| it.ids.len());
+    found.or_else(|| matched_tags(&method, path.strip_suffix("/tags")?))
+}
+
+/// Returns the operation on the tags of a record.
+fn matched_tags<'a>(method: &str, path: &'a str) -> Option<Matched<'a>> {
+    let (_, verb, _) = OF_TAGS.iter().find(|it| it.0 == method)?;
+    let found = TAGGED.iter().filter_map(|(pattern, noun)| {
+        Some(Matched {
+            id: Cow::Owned(format!("{verb}{noun}Tags")),
+            members: &[],
             ids: ids_in(pattern, path)?,
         })
     });
