@@ -1,5 +1,6 @@
 //! How runs of graph agents end, and how their webhooks are told.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -32,7 +33,8 @@ fn body(request: &Request) -> Value {
 /// Starts a run with a webhook, and returns the beginning of its addresses and its id.
 fn start(graphs: &Graphs, agent: &str, hook: &Server) -> (String, String) {
     // The same body would start nothing new.
-    let message = hook.requests().len();
+    static STARTED: AtomicUsize = AtomicUsize::new(0);
+    let message = STARTED.fetch_add(1, Ordering::Relaxed);
     let body = json!({"input": {"message": message}, "webhook_url": hook.url("/hook")});
     let started = graphs.post(&format!("/agents/{agent}/runs"), &body).json();
     let id = started["run_id"].as_str().expect("an id").to_owned();
@@ -83,7 +85,9 @@ fn a_webhook_is_called_once_after_the_end_of_a_run() {
         (body(&found[0]), body(&found[1])),
         (expected.clone(), expected)
     );
-    assert_eq!(graphs.run(&run)["input"], json!({"message": 0}));
+    let input = graphs.run(&run)["input"].clone();
+    let members = input.as_object().expect("an object").keys();
+    assert_eq!(members.collect::<Vec<_>>(), ["message"]);
     // The run itself makes no request, so its end does not wait for the webhook.
     let feed = graphs.scratch.run(&["runs", "feed", &id]).ok();
     assert!(!feed.contains("webhook"), "{feed}");
