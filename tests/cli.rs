@@ -1,5 +1,7 @@
 //! The command line as a person sees it.
 
+#[cfg(unix)]
+mod agent_decisions;
 mod agents;
 #[cfg(unix)]
 mod agents_http;

@@ -211,6 +211,11 @@ const FIELDS: &[Field] = &[
         "The calls that need a person's approval: `true` for all that change something, `{:mode :tools :tool-names #{...}}`, `{:mode :plan-steps :step-names #{...}}`. With `:resume :in-place` the agent itself waits.",
     ),
     Field::optional(
+        "approval-answer",
+        FieldType::Map,
+        "The answer to an `:approval-request`, as a `:wait` returns it: `{:action :approve :decisions [{:tool-call-id \"c1\" :action :edit :arguments {...}}]}`. `:messages` ends with the calls, which are performed or rejected first.",
+    ),
+    Field::optional(
         "auth",
         FieldType::Map,
         "`{:type :bearer :secret-ref :name}`, instead of the connection's.",

@@ -303,3 +303,69 @@ fn a_changed_call_needs_approval_as_it_is_performed() {
         "{found}"
     );
 }
+
+/// A flow that waits by itself, with an answer.
+fn by_the_flow(answer: &str) -> String {
+    format!(
+        "(let [config {{:connection :ai :tools {{:steps [:math/add]}} :approval {{:tool-names [\"math_add\"]}} :return-messages true}}
+               asked (flow/step :agent :one (assoc config :objective \"Add.\"))
+               done (flow/step :agent :two (assoc config :messages (:messages asked) :approval-answer {answer}))]
+           [(:abort-reason asked) (:content done) (mapv (juxt :arguments :success) (:tool-calls done)) (mapv :role (:messages done))])"
+    )
+}
+
+#[test]
+fn the_flow_hands_an_answer_to_a_second_step() {
+    let bench = Bench::with(STEPS, vec![three(), says("Done.")]);
+    let found = bench.run(&by_the_flow(
+        "{:action :approve :decisions [{:tool-call-id \"c2\" :action :edit :arguments {:a 0 :b 0}} {:tool-call-id \"c3\" :action :reject :reason \"no\"}]}",
+    ));
+    let expected = r#"["approval-required" "Done."
+        [[{:a 1 :b 2} true] [{:a 0 :b 0} true] [{:a 5 :b 6} false]]
+        [:user :assistant :tool :tool :tool :assistant]]"#;
+    assert!(found.starts_with('['), "{found}");
+    assert_eq!(edn(&found), edn(expected), "{found}");
+    let results = results(&bench.asked()[1]);
+    assert!(results[2].1.contains("rejected this call: no"));
+}
+
+#[test]
+fn an_answer_that_does_not_fit_performs_nothing() {
+    for (answer, expected) in [
+        (
+            "{:action :approve :decisions [{:tool-call-id \"c9\" :action :reject}]}",
+            "there is no call `c9`",
+        ),
+        (
+            "{:action :approve :decisions [{:tool-call-id \"c2\" :action :edit :arguments {:a \"x\"}}]}",
+            "the arguments for the call `c2`",
+        ),
+        (
+            "{:action :approve :decisions [{:tool-call-id \"c2\" :action :edit}]}",
+            "needs `:arguments`",
+        ),
+    ] {
+        let bench = Bench::with(STEPS, vec![three()]);
+        let found = bench.run(&by_the_flow(answer));
+        assert!(
+            found.starts_with("E1305 `:approval-answer`: ") && found.contains(expected),
+            "{answer}: {found}"
+        );
+        assert_eq!(bench.asked().len(), 1);
+    }
+    for (fields, expected) in [
+        (
+            ":objective \"Add.\"",
+            "E1305 `:approval-answer` needs the `:messages`",
+        ),
+        (
+            ":messages [{:role :user :content \"Add.\"}]",
+            "E1305 `:approval-answer`: `:messages` do not end with calls",
+        ),
+    ] {
+        let found = Bench::with(STEPS, Vec::new()).run(&format!(
+            "(flow/step :agent :a {{:connection :ai {fields} :approval-answer {{:action :approve}}}})"
+        ));
+        assert!(found.starts_with(expected), "{fields}: {found}");
+    }
+}

@@ -279,3 +279,22 @@ fn a_wrong_thread_is_named() {
     );
     assert_eq!(bench.asked(), Vec::<Json>::new());
 }
+
+#[test]
+fn a_thread_that_becomes_too_large_keeps_its_newer_half() {
+    // The settings end with the maximum size of a value, which is that of ten blocks.
+    let connection = "{:backend :openai :base-url \"URL/v1\" :model \"m\" :auth {:type :api-key :secret-ref :ai-key}}} :resources {:max-value 21000";
+    let turns = (0..14).map(|at| says(&format!("answer {at}")));
+    let bench = Bench::behind(connection, "", turns.collect());
+    for at in 0..14 {
+        let found = bench.run(&format!(
+            "(let [r (flow/step :agent :a {{:connection :ai :messages [{{:role :user :content (str \"request {at} \" (apply str (repeat 1900 \"x\")))}}] :thread {{:key :t :window 400}}}})] [(:content r) (:warnings r)])"
+        ));
+        assert_eq!(found, format!("[\"answer {at}\" nil]"));
+    }
+    let counts: Vec<usize> = bench.asked().iter().map(|it| said(it).len()).collect();
+    let (most, last) = (counts.iter().max().unwrap(), said(&bench.asked()[13]));
+    assert!((17..=21).contains(most) && last.len() < *most, "{counts:?}");
+    assert!(last.iter().any(|line| line == "assistant answer 12"));
+    assert!(!last.iter().any(|line| line == "assistant answer 2"));
+}

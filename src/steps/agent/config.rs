@@ -80,6 +80,11 @@ impl Config {
                 .hint("say what the agent is to reach, in plain language")
                 .hint("or give it a conversation: `:messages`"));
         }
+        if fields.has("approval-answer") && (!has_messages || fields.has("thread")) {
+            let message = "`:approval-answer` needs the `:messages` of the result with the request, and no `:thread`";
+            return Err(StepError::config("E1305", message)
+                .hint("`:return-messages true` gives them; with `:resume :in-place` the agent waits by itself"));
+        }
         let opening = match kind {
             Kind::Llm => conversation(cx, &given)?,
             Kind::Agent if has_messages => messages(fields)?,

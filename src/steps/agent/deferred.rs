@@ -176,15 +176,16 @@ impl Known {
     /// Returns how well the tool fits; 0 if not at all. A word fits one that begins with it, so `invoice` finds
     /// `invoices`.
     fn score(&self, query: &[String]) -> usize {
-        let fits = |words: &[String], word: &String| {
-            words.iter().any(|known| {
-                known.starts_with(word.as_str())
-                    || (known.len() > 3 && word.starts_with(known.as_str()))
-            })
+        let fits = |words: &[String], word: &str| {
+            let is_like = |known: &String| {
+                known.starts_with(word) || (known.len() > 3 && word.starts_with(known.as_str()))
+            };
+            words.iter().any(is_like)
         };
         let score = |word: &String| {
-            2 * usize::from(fits(&self.in_name, word))
-                + usize::from(fits(&self.in_description, word))
+            // Short words of a sentence, such as `of`, say nothing about a tool.
+            let in_description = word.len() > 2 && fits(&self.in_description, word);
+            2 * usize::from(fits(&self.in_name, word)) + usize::from(in_description)
         };
         query.iter().map(score).sum()
     }

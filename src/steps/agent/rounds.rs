@@ -4,6 +4,7 @@ mod approved;
 mod batch;
 mod controlled;
 mod each;
+mod resumed;
 mod turn;
 
 use std::rc::Rc;
@@ -200,6 +201,9 @@ impl<'a> Rounds<'a> {
     }
 
     async fn go(&mut self) -> Result<Ending, StepError> {
+        if let Some(ending) = self.resume().await? {
+            return Ok(ending);
+        }
         if self.control.is_set {
             return self.go_controlled().await;
         }

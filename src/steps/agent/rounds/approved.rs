@@ -84,7 +84,11 @@ impl Rounds<'_> {
     }
 
     /// Checks edited arguments against the schemas of their tools.
-    fn feasible(&self, pending: &[&Call], decided: Vec<Decision>) -> Result<Vec<Decision>, String> {
+    pub(super) fn feasible(
+        &self,
+        pending: &[&Call],
+        decided: Vec<Decision>,
+    ) -> Result<Vec<Decision>, String> {
         for (call, decision) in pending.iter().zip(&decided) {
             if let (Decision::Edit(arguments), Some(tool)) = (decision, self.tools.find(&call.name))
             {

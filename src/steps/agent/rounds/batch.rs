@@ -53,6 +53,11 @@ impl Rounds<'_> {
         let calls: Vec<Call> = judged.iter().map(|it| it.call.clone()).collect();
         self.conversation
             .add_reply(reply, &in_order(reply, &calls, others));
+        Ok(self.carry_out(reply, judged).await)
+    }
+
+    /// Performs calls, and adds their results. Returns an ending if the loop is over.
+    pub(super) async fn carry_out(&mut self, reply: &Value, judged: Vec<Judged>) -> Option<Ending> {
         let (mut answered, over) = self.perform(judged).await;
         self.load(&answered);
         self.after_each(&mut answered).await;
@@ -64,18 +69,18 @@ impl Rounds<'_> {
             self.note(answered);
         }
         if let Some(request) = stopped {
-            return Ok(Some(Ending::approval(reply, request)));
+            return Some(Ending::approval(reply, request));
         }
         if let Some(ending) = self.hook(When::After, last).await {
-            return Ok(Some(ending.or_said(reply)));
+            return Some(ending.or_said(reply));
         }
         if let Some(reason) = self.over_budget() {
-            return Ok(Some(Ending::cut(reply, reason)));
+            return Some(Ending::cut(reply, reason));
         }
         if let Some((reason, instruction)) = over {
             self.close(reason, instruction);
         }
-        Ok(None)
+        None
     }
 
     /// Offers the tools that the model has found.
