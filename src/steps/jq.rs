@@ -48,7 +48,11 @@ const SPEC: StepSpec = StepSpec {
 };
 
 const FIELDS: &[Field] = &[
-    Field::optional("filter", FieldType::Text, "The jq filter.").or("."),
+    Field::optional(
+        "filter",
+        FieldType::Text,
+        "The jq filter. Default `.`, all of the data.",
+    ),
     Field::optional("json", FieldType::Text, "The data, as JSON text."),
     Field::optional("value", FieldType::Any, "The data."),
 ];

@@ -32,6 +32,7 @@ mod hostile;
 mod http;
 mod http_hostile;
 mod json;
+mod knowledge;
 mod kv;
 mod llm;
 #[cfg(unix)]
