@@ -19,7 +19,11 @@ pub struct Agents {
 impl Agents {
     /// Serves a project with a provider whose key is a secret.
     pub fn serve() -> Agents {
-        let outside = Server::start(|request, _| answer(request));
+        Agents::serve_beside(Server::start(|request, _| answer(request)))
+    }
+
+    /// As [`Agents::serve`], with another server of models and tools.
+    pub fn serve_beside(outside: Server) -> Agents {
         let scratch = Scratch::new();
         scratch.write("flowstone.edn", r#"{:allow {:net ["127.0.0.1"]}}"#);
         let api = Api::serve(&scratch);
@@ -200,7 +204,8 @@ fn mcp(request: &Request) -> Answer {
     Answer::Json(json!({"jsonrpc": "2.0", "id": message["id"], "result": result}).to_string())
 }
 
-fn answer(request: &Request) -> Answer {
+/// Answers as the model and as the servers of tools.
+pub fn answer(request: &Request) -> Answer {
     if request.path.starts_with("/mcp") {
         return mcp(request);
     }

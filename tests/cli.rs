@@ -5,6 +5,7 @@ mod agents;
 mod agents_http;
 #[cfg(unix)]
 mod agents_keys;
+mod agents_killed;
 mod agents_loop;
 mod agents_platform;
 mod agents_servers;

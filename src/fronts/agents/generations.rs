@@ -7,8 +7,8 @@ use flowstone_engine::feed_event::instant;
 use flowstone_engine::ids::RunId;
 use flowstone_engine::json::items;
 use flowstone_engine::ports::{
-    LiveText, NewReceipt, News, RunQuery, RunRow, RunStatus, RunSummary, WaitFilter,
-    WaitRow, WaitState,
+    LiveText, NewReceipt, News, RunQuery, RunRow, RunStatus, RunSummary, WaitFilter, WaitRow,
+    WaitState,
 };
 use flowstone_engine::token::Scope;
 use flowstone_engine::waits::Caller;
@@ -394,7 +394,10 @@ fn state_of(status: RunStatus, waits_for_outputs: bool) -> State {
     }
 }
 
-pub(super) async fn open_wait(engine: &Engine, run: &RunId) -> Result<Option<WaitRow>, EngineError> {
+pub(super) async fn open_wait(
+    engine: &Engine,
+    run: &RunId,
+) -> Result<Option<WaitRow>, EngineError> {
     let filter = WaitFilter {
         run: Some(run.clone()),
         ..WaitFilter::default()

@@ -6,7 +6,8 @@ use axum::routing::get;
 use flowstone_engine::token::Scope;
 use flowstone_fronts::agents::body::{Member, schema};
 use flowstone_fronts::agents::{
-    actors, agent, documents, generations, keys, outputs, policies, projects, providers, sessions, tools,
+    actors, agent, documents, generations, keys, outputs, policies, projects, providers, sessions,
+    tools,
 };
 use serde_json::{Map, Value as Json, json};
 
