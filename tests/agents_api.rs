@@ -19,19 +19,23 @@ pub struct Agents {
 impl Agents {
     /// Serves a project with a provider whose key is a secret.
     pub fn serve() -> Agents {
-        Agents::serve_with(|_| String::new())
+        Agents::serve_beside(Server::start(|request, _| answer(request)))
+    }
+
+    /// As [`Agents::serve`], with another server of models and tools.
+    pub fn serve_beside(outside: Server) -> Agents {
+        Agents::serve_with(outside, |_| String::new())
     }
 
     /// Serves a project whose embedder makes vectors of the words of a text.
     pub fn serve_embedder() -> Agents {
-        Agents::serve_with(|base| {
+        Agents::serve_with(Server::start(|request, _| answer(request)), |base| {
             format!(r#":search {{:embedder {{:base-url "{base}" :model "words"}}}}"#)
         })
     }
 
     /// Serves a project with further settings, made of the address of the model.
-    fn serve_with(settings: impl Fn(&str) -> String) -> Agents {
-        let outside = Server::start(|request, _| answer(request));
+    fn serve_with(outside: Server, settings: impl Fn(&str) -> String) -> Agents {
         let scratch = Scratch::new();
         let more = settings(&outside.url("/v1"));
         scratch.write(
@@ -239,7 +243,8 @@ fn mcp(request: &Request) -> Answer {
     Answer::Json(json!({"jsonrpc": "2.0", "id": message["id"], "result": result}).to_string())
 }
 
-fn answer(request: &Request) -> Answer {
+/// Answers as the model and as the servers of tools.
+pub fn answer(request: &Request) -> Answer {
     if request.path.starts_with("/mcp") {
         return mcp(request);
     }

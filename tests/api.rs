@@ -211,6 +211,11 @@ impl Api {
     }
 
     /// Ends the server without notice.
+    /// Returns the id of the server's process.
+    pub fn process(&self) -> u32 {
+        self.child.id()
+    }
+
     pub fn kill(mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

@@ -7,6 +7,8 @@ mod agents;
 mod agents_http;
 #[cfg(unix)]
 mod agents_keys;
+mod agents_killed;
+#[cfg(unix)]
 mod agents_knowledge;
 mod agents_loop;
 mod agents_platform;

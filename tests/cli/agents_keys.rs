@@ -176,7 +176,20 @@ fn a_key_may_do_what_its_policies_allow_until_it_is_deleted() {
         runs.status == 403 || !runs.body.contains("agents-"),
         "{runs:?}"
     );
-    // The policy changes, and holds for the next request.
+}
+
+#[test]
+fn changes_of_a_key_and_its_policies_hold_for_the_next_request() {
+    let agents = Agents::serve();
+    let id = policy(
+        &agents,
+        &json!([{"effect": "Allow", "action": ["documents:*"]}]),
+    );
+    let (key_id, text) = key(&agents, &json!({"name": "reader", "policy_ids": [id]}));
+    assert_eq!(
+        with(&agents, &text, "GET /documents", &Value::Null).status,
+        200
+    );
     agents.send(
         "PUT",
         &format!("/policies/{id}"),

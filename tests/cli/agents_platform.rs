@@ -198,9 +198,8 @@ fn an_action_is_called_directly_with_presets_and_without_a_model() {
     assert!(agents.turns().is_empty());
 }
 
-#[test]
-fn a_nested_generation_is_a_child_in_one_trace_tree() {
-    let agents = Agents::serve();
+/// Three agents, of which each runs the next: the outer, the middle and the inner one.
+fn three(agents: &Agents) -> [String; 3] {
     let lookup = agents.http_tool("lookup");
     let inner = agents.agent("call lookup\nsay inner answer", &[&lookup], json!({}));
     let tool = platform_tool(
@@ -225,6 +224,19 @@ fn a_nested_generation_is_a_child_in_one_trace_tree() {
         &[&outer_tool],
         json!({}),
     );
+    [outer, middle, inner]
+}
+
+/// Returns the only generation of an agent.
+fn generation_of(agents: &Agents, agent: &str) -> Value {
+    let list = agents.get(&format!("/agents/generations?agent_id={agent}"));
+    list.json()["data"][0].clone()
+}
+
+#[test]
+fn a_nested_generation_is_a_record_with_its_initiator_and_context() {
+    let agents = Agents::serve();
+    let [outer, middle, inner] = three(&agents);
     let done = agents.generate(
         &outer,
         &json!({"prompt": "x", "tool_context": {"userId": "u1"}}),
@@ -240,13 +252,7 @@ fn a_nested_generation_is_a_child_in_one_trace_tree() {
     );
     let all = agents.get("/agents/generations").json();
     assert_eq!(all["total"], 3, "{all}");
-    let of = |agent: &str| {
-        let list = agents
-            .get(&format!("/agents/generations?agent_id={agent}"))
-            .json();
-        list["data"][0].clone()
-    };
-    let (top, mid, low) = (of(&outer), of(&middle), of(&inner));
+    let [top, mid, low] = [&outer, &middle, &inner].map(|it| generation_of(&agents, it));
     assert_eq!(
         (
             &top["initiator_generation_id"],
@@ -259,6 +265,14 @@ fn a_nested_generation_is_a_child_in_one_trace_tree() {
         (&low["started_by"], &low["status"]),
         (&top["started_by"], &json!("completed"))
     );
+}
+
+#[test]
+fn a_nested_generation_is_a_child_in_one_trace_tree() {
+    let agents = Agents::serve();
+    let ids = three(&agents);
+    agents.generate(&ids[0], &json!({"prompt": "x"}));
+    let [top, mid, low] = ids.map(|it| generation_of(&agents, &it));
     let path = |generation: &Value, more: &str| {
         format!(
             "/traces/{}{more}",

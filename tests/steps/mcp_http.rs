@@ -87,14 +87,21 @@ impl Fake {
 
 /// Runs a flow that calls a tool of a server, and returns its result as text.
 fn run(base: &str, settings: &str) -> (Project, String) {
+    run_with(base, settings, "")
+}
+
+/// As [`run`], with further fields of the step.
+fn run_with(base: &str, settings: &str, fields: &str) -> (Project, String) {
     let settings = format!(
         "{{:http {{:proxy false}} :connections {{:fake {{:backend :mcp :base-url \"{base}\" {settings}}}}}}}"
     );
     let project = Project::with_secrets(&settings, &[("fake-token", "s3cret-token")]);
-    let flow = "{:slug :f :concurrency {:type :singleton :on-new-version :coexist}
-        :mcp [{:id :f/all :connection :fake :path \"/mcp\" :timeout-ms 20000}]
-        :flow '(flow/step :mcp :echo {:adapter :f/all :tool \"echo\"})}";
-    let text = match project.run(flow).expect("the run ends") {
+    let flow = format!(
+        "{{:slug :f :concurrency {{:type :singleton :on-new-version :coexist}}
+        :mcp [{{:id :f/all :connection :fake :path \"/mcp\" :timeout-ms 20000}}]
+        :flow '(flow/step :mcp :echo {{:adapter :f/all :tool \"echo\" {fields}}})}}"
+    );
+    let text = match project.run(&flow).expect("the run ends") {
         RunOutcome::Completed(value) => encode(&value).expect("a value"),
         RunOutcome::Failed(failure) => {
             let exception = failure.exception;
@@ -173,6 +180,32 @@ fn credentials_are_sent_and_not_recorded() {
         .expect("the call");
     assert_eq!(call.header("mcp-session-id"), Some("s1"));
     assert!(!project.everything_kept().contains("s3cret-token"));
+}
+
+#[test]
+fn headers_of_a_step_come_after_those_of_its_connection() {
+    let server = FAKE.start();
+    let settings = ":headers {\"x-team\" \"blue\" \"x-other\" \"kept\"}";
+    let fields = ":headers {\"X-Team\" \"red\"}";
+    let (_project, text) = run_with(&server.url(""), settings, fields);
+    assert_eq!(text, "{:content \"hi\"}");
+    let requests = server.requests();
+    let call = requests.iter().find(|it| it.body.contains("tools/call"));
+    let call = call.expect("the call");
+    assert_eq!(
+        (call.header("x-team"), call.header("x-other")),
+        (Some("red"), Some("kept"))
+    );
+    for wrong in [
+        r#"{"a b" "c"}"#,
+        r#"{"x" "a\nb: c"}"#,
+        r#"{"mcp-session-id" "s2"}"#,
+        r#"{"x" ""}"#,
+    ] {
+        let fields = format!(":headers {wrong}");
+        let (_project, text) = run_with(&server.url(""), "", &fields);
+        assert!(text.starts_with("E0830"), "{wrong}: {text}");
+    }
 }
 
 #[test]

@@ -140,3 +140,75 @@ impl Rights {
 fn denied(message: impl Into<String>) -> ApiError {
     ApiError::new(Status::Forbidden, ("FORBIDDEN", codes::DENIED), message)
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value as Json, json};
+
+    use super::*;
+
+    /// Tells whether an agent with a boundary may read a document.
+    fn may_read(boundary: Json) -> bool {
+        let members = json!({"id": "agt_1", "boundary_policy": boundary});
+        let agent = Record {
+            kind: Records::Agents,
+            members: members.as_object().cloned().unwrap_or_default(),
+        };
+        let mut rights = Rights::default();
+        rights.add_boundary(&agent);
+        let request = Request {
+            action: "documents:GetDocument".to_owned(),
+            ..Request::default()
+        };
+        rights.check(Scope::Read, &request).is_ok()
+    }
+
+    #[test]
+    fn a_boundary_that_cannot_be_read_allows_nothing() {
+        let all = json!({"effect": "Allow", "action": ["*"]});
+        assert!(may_read(json!({"statement": [all]})));
+        assert!(
+            may_read(Json::Null),
+            "without a boundary the caller decides"
+        );
+        for broken in [
+            json!("all"),
+            json!({}),
+            json!({"statement": [all, {"effect": "Allow"}]}),
+            json!({"statement": [all], "unknown": 1}),
+        ] {
+            assert!(!may_read(broken.clone()), "{broken}");
+        }
+    }
+
+    #[test]
+    fn the_boundary_of_an_agent_that_is_gone_allows_nothing() {
+        let mut rights = Rights::default();
+        rights.add_missing("agt_1");
+        assert!(rights.check(Scope::Read, &Request::default()).is_err());
+    }
+
+    #[test]
+    fn a_key_needs_the_scope_the_project_and_a_policy() {
+        let all = json!({"statement": [{"effect": "Allow", "action": ["*"]}]});
+        let rights = Rights {
+            scopes: Some(vec![Scope::Read]),
+            project: Some("proj_a".to_owned()),
+            policies: Some(vec![Policy::read(&all, "document").expect("a policy")]),
+            boundaries: Vec::new(),
+        };
+        let request = |project: &str| Request {
+            action: "documents:GetDocument".to_owned(),
+            project: project.to_owned(),
+            ..Request::default()
+        };
+        assert!(rights.check(Scope::Read, &request("proj_a")).is_ok());
+        assert!(rights.check(Scope::Edit, &request("proj_a")).is_err());
+        assert!(rights.check(Scope::Read, &request("proj_b")).is_err());
+        let unreadable = Rights {
+            policies: Some(Vec::new()),
+            ..rights
+        };
+        assert!(unreadable.check(Scope::Read, &request("proj_a")).is_err());
+    }
+}
