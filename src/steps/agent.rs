@@ -25,6 +25,7 @@ mod outside;
 mod prompt;
 mod result;
 mod rounds;
+mod staying;
 pub(crate) mod tool;
 pub(crate) mod tools;
 mod toolset;
@@ -143,6 +144,7 @@ const MODEL_FIELDS: &[&str] = &[
     "prompt-cache-key",
     "provider",
     "provider-opts",
+    "provider-tools",
     "reasoning-effort",
     "seed",
     "stop",
@@ -237,8 +239,8 @@ const FIELDS: &[Field] = &[
     ),
     Field::optional(
         "connection",
-        FieldType::Name,
-        "A slot of `:requires`, a connection of `flowstone.edn`, or a provider.",
+        FieldType::Either(&[FieldType::Name, FieldType::List(&FieldType::Name)]),
+        "A slot of `:requires`, a connection of `flowstone.edn`, or a provider. Of several, `[:main :spare]`, the next is asked when one cannot answer, and the agent stays with it.",
     ),
     Field::optional(
         "cost",
@@ -347,6 +349,7 @@ const FIELDS: &[Field] = &[
         FieldType::Map,
         "`{:openrouter {...}}`: added to the requests unchanged.",
     ),
+    crate::llm::PROVIDER_TOOLS,
     Field::optional(
         "reasoning-effort",
         FieldType::Name,

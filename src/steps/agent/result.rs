@@ -24,7 +24,7 @@ pub(super) struct Record {
 }
 
 /// Keys of the last turn that the result includes.
-const OF_TURN: &[&str] = &["model", "provider", "response-id"];
+const OF_TURN: &[&str] = &["connection", "model", "provider", "response-id"];
 
 impl Record {
     /// Records a turn, and returns its number of requests: more than one if its answer was repaired.
@@ -42,6 +42,12 @@ impl Record {
         });
         self.last = of_turn.collect();
         requests
+    }
+
+    /// Returns the connection that answered last, if there are several.
+    pub(super) fn connection(&self) -> Option<&Value> {
+        let last = self.last.iter().find(|(key, _)| *key == "connection");
+        last.map(|(_, name)| name)
     }
 
     /// Records a tool call.

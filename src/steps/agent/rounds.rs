@@ -17,6 +17,7 @@ use super::notes::{facts, shortened};
 use super::outside::ClientTool;
 use super::prompt;
 use super::result::{Ending, Record};
+use super::staying::stay;
 use super::tools;
 use super::toolset::Toolset;
 use crate::llm::ESTIMATED;
@@ -237,6 +238,7 @@ impl<'a> Rounds<'a> {
 
     fn turn_config(&self) -> Value {
         let mut config = self.config.model.clone();
+        stay(&mut config, self.record.connection());
         config.push((Value::keyword("messages"), self.conversation.messages()));
         if !self.tools.is_empty() {
             let definitions = self.tools.definitions(&self.selection);
