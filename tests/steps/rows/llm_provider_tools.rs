@@ -37,7 +37,7 @@ fn anthropic() -> Say {
 }
 
 /// Returns the body of a call with these options.
-fn body(connection: &str, config: &str) -> Json {
+fn sent_to(connection: &str, config: &str) -> Json {
     over(
         connection,
         vec![answers("Hi")],
@@ -184,7 +184,7 @@ fn tools_of_google_are_sent_and_its_steps_kept() {
         "{}",
         called.shown
     );
-    let alone = body(GOOGLE, ":provider-tools [:web-search]");
+    let alone = sent_to(GOOGLE, ":provider-tools [:web-search]");
     assert_eq!(alone["tools"], json!([{"googleSearch": {}}]));
     assert!(alone.get("toolConfig").is_none(), "{alone}");
 }
