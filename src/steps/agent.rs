@@ -31,6 +31,7 @@ mod result;
 mod rounds;
 mod servers;
 mod skills;
+mod staying;
 mod thread;
 pub(crate) mod tool;
 pub(crate) mod tools;
@@ -153,6 +154,7 @@ const MODEL_FIELDS: &[&str] = &[
     "prompt-cache-key",
     "provider",
     "provider-opts",
+    "provider-tools",
     "reasoning-effort",
     "seed",
     "stop",
@@ -267,8 +269,8 @@ const FIELDS: &[Field] = &[
     ),
     Field::optional(
         "connection",
-        FieldType::Name,
-        "A slot of `:requires`, a connection of `flowstone.edn`, or a provider.",
+        FieldType::Either(&[FieldType::Name, FieldType::List(&FieldType::Name)]),
+        "A slot of `:requires`, a connection of `flowstone.edn`, or a provider. Of several, `[:main :spare]`, the next is asked when one cannot answer, and the agent stays with it.",
     ),
     Field::optional(
         "cost",
@@ -397,6 +399,7 @@ const FIELDS: &[Field] = &[
         FieldType::Map,
         "`{:openrouter {...}}`: added to the requests unchanged.",
     ),
+    crate::llm::PROVIDER_TOOLS,
     Field::optional(
         "reasoning-effort",
         FieldType::Name,

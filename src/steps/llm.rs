@@ -14,6 +14,7 @@ pub mod call;
 pub mod call_id;
 pub mod capability;
 pub mod chat_completions;
+pub mod citations;
 pub mod claude;
 mod definitions;
 pub mod dialect;
@@ -21,6 +22,7 @@ mod envelope;
 pub mod error;
 mod estimate;
 pub mod event_stream;
+mod fallback;
 pub mod family;
 pub mod frames;
 pub mod gemini;
@@ -34,6 +36,7 @@ mod pause;
 mod places;
 pub mod prices;
 mod provider;
+pub mod provider_tools;
 pub mod responses;
 mod scripted;
 pub mod sigv4;
@@ -62,6 +65,7 @@ pub(crate) use estimate::ESTIMATED;
 use images::Sight;
 use output::Wanted;
 use provider::{Backend, Endpoint};
+pub(crate) use provider_tools::FIELD as PROVIDER_TOOLS;
 
 /// The built-in model providers.
 pub const PROVIDERS: &[&Dialect] = &[
@@ -135,22 +139,50 @@ impl Step for Llm {
     ) -> LocalFuture<'a, Result<Outcome, StepError>> {
         Box::pin(async move {
             let config = with_template(cx, config)?;
-            let fields = Fields::new(&config);
             if executes(&config) {
                 check_loop(cx, &config)?;
                 return agent::run_loop(cx, config).await.map(Outcome::Value);
             }
-            let endpoint = provider::choose(cx, fields)?;
-            refuse_unsupported(fields, &endpoint)?;
-            let wanted = Wanted::read(fields)?;
-            let mut call = call(cx, fields, &endpoint, &wanted).await?;
-            let refused = endpoint.dialect.family.refuses(&call);
-            refuse_of_model(&refused, &endpoint)?;
-            let value = answer::answer(cx, &endpoint, &wanted, &mut call).await?;
+            let value = match fallback::names(&config)? {
+                None => asked(cx, &config).await?,
+                // Boxed: most calls have one connection.
+                Some(names) => Box::pin(first_answer(cx, &config, &names)).await?,
+            };
             tell_spent(cx, &value);
             Ok(Outcome::Value(value))
         })
     }
+}
+
+/// Asks the model of a config with one connection.
+async fn asked(cx: &StepContext, config: &Value) -> Result<Value, StepError> {
+    let fields = Fields::new(config);
+    let endpoint = provider::choose(cx, fields)?;
+    refuse_unsupported(fields, &endpoint)?;
+    let wanted = Wanted::read(fields)?;
+    let mut call = call(cx, fields, &endpoint, &wanted).await?;
+    let refused = endpoint.dialect.family.refuses(&call);
+    refuse_of_model(&refused, &endpoint)?;
+    answer::answer(cx, &endpoint, &wanted, &mut call).await
+}
+
+/// Asks the models of several connections in order, until one answers.
+async fn first_answer(
+    cx: &StepContext,
+    config: &Value,
+    names: &[String],
+) -> Result<Value, StepError> {
+    let configs = fallback::configs(cx, config, names)?;
+    let mut failures = fallback::Failures::default();
+    let mut left = names.iter().zip(&configs).peekable();
+    while let Some((name, one)) = left.next() {
+        let next = left.peek().map(|(next, _)| next.as_str());
+        match asked(cx, one).await {
+            Ok(answer) => return Ok(failures.answered(name, &answer)),
+            Err(error) => failures.note(cx, config, (name, next), error)?,
+        }
+    }
+    Err(messages::nothing_to_ask())
 }
 
 /// Checks the answer format and the authentication of a config, as far as they are written out.
@@ -168,6 +200,7 @@ pub(crate) fn output_remarks(config: &Value, remarks: &mut Remarks) {
     if let Some(auth @ Value::Map(_)) = known.get("auth") {
         literal::remark(remarks, "auth", Auth::read(":auth", auth));
     }
+    literal::remark(remarks, "connection", fallback::names(&known));
 }
 
 /// Reports the cost of an answer to the run's observers.
@@ -213,6 +246,7 @@ async fn call(
         messages: messages::read(cx, fields, &sight).await?,
         tools: tools.tools,
         tool_choice: tools.choice,
+        provider_tools: provider_tools::read(fields, endpoint)?,
         options: options::read(fields, endpoint, wanted)?,
         output: wanted.output.clone(),
         extra: match endpoint.way {
@@ -254,6 +288,13 @@ fn unable(endpoint: &Endpoint, what: &str) -> StepError {
 /// # Errors
 /// Kind `unsupported`, before anything is sent.
 pub(crate) fn check_loop(cx: &StepContext, config: &Value) -> Result<(), StepError> {
+    if let Some(names) = fallback::names(config)? {
+        for name in names {
+            let one = (Value::keyword("connection"), Value::keyword(&name));
+            check_loop(cx, &rendered::merged(config, &Value::map([one])))?;
+        }
+        return Ok(());
+    }
     // The first turn reports other errors of the choice.
     let Ok(endpoint) = provider::choose(cx, Fields::new(config)) else {
         return Ok(());

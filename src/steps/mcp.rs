@@ -13,6 +13,7 @@ mod fault;
 mod message;
 mod pool;
 mod process;
+mod query;
 mod server;
 
 use std::rc::Rc;
@@ -26,13 +27,14 @@ use flowstone_flow::step::{
     StepContext, StepError, StepSpec,
 };
 use flowstone_lang::value::Value;
-use serde_json::Value as Json;
+use serde_json::{Map, Value as Json};
 use tokio::sync::mpsc;
 
 use client::Heard;
 use connection::ToolCall;
 pub use message::{answer_of, misfits};
 use pool::{Ask, Lazy, Reply};
+use query::Query;
 use server::Target;
 
 use crate::fields::Fields;
@@ -51,7 +53,7 @@ pub(crate) const SPEC: StepSpec = StepSpec {
     kind: "mcp",
     operations: Some(OPERATIONS),
     aliases: &[],
-    doc: "Calls a tool of a server of the Model Context Protocol.\n\n\
+    doc: "Calls tools of a server of the Model Context Protocol, and reads its resources and prompts.\n\n\
         The server is one of the flow's `:mcp` adapters. Arguments are checked against the tool's schema before it is \
         called. `:content` is the tool's result as data, or else its text; images and other contents are in `:parts`, an \
         image as `{:type :image :url \"data:...\"}`, which a message to a model accepts unchanged. An error that a tool reports \
@@ -60,6 +62,8 @@ pub(crate) const SPEC: StepSpec = StepSpec {
     examples: &[
         "(flow/step :mcp :issues {:adapter :linear/issues :tool \"list_issues\" :arguments {:team_id \"T1\"} :read-only? true})",
         "(flow/step :mcp :tools {:op :list-tools :adapter :linear/issues})",
+        "(flow/step :mcp :readme {:op :read-resource :adapter :notes/files :uri \"file:///README.md\"})",
+        "(flow/step :mcp :review {:op :get-prompt :adapter :notes/files :prompt \"review\" :arguments {:language \"clojure\"}})",
     ],
     effect: Effect::External,
 };
@@ -73,7 +77,7 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "arguments",
         FieldType::Map,
-        "The arguments of the tool. Default: none.",
+        "The arguments of the tool or the prompt. Default: none.",
     ),
     Field::optional(
         "headers",
@@ -83,9 +87,14 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "op",
         FieldType::Name,
-        "What to do: `:call` or `:list-tools`. Default `:call`.",
+        "What to do: `:call`, `:list-tools`, `:list-resources`, `:read-resource`, `:list-prompts` or `:get-prompt`. Default `:call`.",
     )
     .or(":call"),
+    Field::optional(
+        "prompt",
+        FieldType::Text,
+        "The name of the prompt on the server.",
+    ),
     Field::optional(
         "read-only?",
         FieldType::Bool,
@@ -95,6 +104,11 @@ const FIELDS: &[Field] = &[
         "tool",
         FieldType::Text,
         "The name of the tool on the server.",
+    ),
+    Field::optional(
+        "uri",
+        FieldType::Text,
+        "The URI of the resource, as the server lists it.",
     ),
 ];
 
@@ -112,11 +126,47 @@ const OPERATIONS: Operations = Operations {
             for_agents: false,
         },
         Operation {
+            name: "get-prompt",
+            doc: "Gets a prompt with its arguments filled in, as messages for an `:llm` step.",
+            needs: &["adapter", "prompt"],
+            takes: &["arguments"],
+            gives: "[:map [:messages [:vector [:map [:role :string] [:content :any]]]] [:description {:optional true} :string]]",
+            effect: Effect::Read,
+            for_agents: false,
+        },
+        Operation {
+            name: "list-prompts",
+            doc: "Lists the prompts of the server.",
+            needs: &["adapter"],
+            takes: &[],
+            gives: "[:map [:prompts [:vector [:map [:name :string] [:description {:optional true} :string] [:arguments [:vector [:map [:name :string] [:required? :boolean]]]]]]]]",
+            effect: Effect::Read,
+            for_agents: false,
+        },
+        Operation {
+            name: "list-resources",
+            doc: "Lists the resources of the server.",
+            needs: &["adapter"],
+            takes: &[],
+            gives: "[:map [:resources [:vector [:map [:uri :string] [:name :string] [:mime-type {:optional true} :string] [:size {:optional true} :int]]]]]",
+            effect: Effect::Read,
+            for_agents: false,
+        },
+        Operation {
             name: "list-tools",
             doc: "Lists the tools that the adapter allows.",
             needs: &["adapter"],
             takes: &["headers"],
             gives: "[:map [:tools [:vector [:map [:name :string] [:description :string] [:input-schema :map] [:read-only? :boolean]]]]]",
+            effect: Effect::Read,
+            for_agents: false,
+        },
+        Operation {
+            name: "read-resource",
+            doc: "Reads a resource. Bytes are a `data:` URL.",
+            needs: &["adapter", "uri"],
+            takes: &[],
+            gives: "[:map [:contents [:vector [:map [:uri :string] [:mime-type {:optional true} :string] [:text {:optional true} :string] [:url {:optional true} :string]]]]]",
             effect: Effect::Read,
             for_agents: false,
         },
@@ -130,7 +180,7 @@ impl Step for Mcp {
 
     fn effect(&self, config: &Value) -> Effect {
         let is_true = |key: &str| matches!(config.get(key), Some(Value::Bool(true)));
-        match is_listing(config) || is_true("read-only?") {
+        match reads(config) || is_true("read-only?") {
             true => Effect::Read,
             false => Effect::External,
         }
@@ -160,16 +210,47 @@ impl Step for Mcp {
             let adapter = adapter(cx.flow(), &name)?;
             let value = match operation.name {
                 "list-tools" => self.list(cx, adapter, fields).await?,
-                _ => self.call(cx, adapter, fields).await?,
+                name => match query(name, fields)? {
+                    Some(query) => self.query(cx, adapter, query).await?,
+                    None => self.call(cx, adapter, fields).await?,
+                },
             };
             Ok(Outcome::Value(value))
         })
     }
 }
 
-fn is_listing(config: &Value) -> bool {
-    let op = config.get("op").and_then(flowstone_flow::flow::name_of);
-    op.is_some_and(|op| &*op == "list-tools")
+/// Tells whether the operation of a config only reads.
+fn reads(config: &Value) -> bool {
+    let op = config.get("op").and_then(name_of);
+    let mut all = OPERATIONS.all.iter();
+    all.any(|it| it.effect == Effect::Read && op.as_deref() == Some(it.name))
+}
+
+/// Returns the request of an operation; `None` for those that are about tools.
+fn query(operation: &str, fields: Fields<'_>) -> Result<Option<Query>, StepError> {
+    let text = |key: &str| Ok::<_, StepError>(fields.text(key)?.unwrap_or_default().to_owned());
+    Ok(Some(match operation {
+        "get-prompt" => Query::Prompt(text("prompt")?, arguments(fields)?),
+        "list-prompts" => Query::Prompts,
+        "list-resources" => Query::Resources,
+        "read-resource" => Query::Resource(text("uri")?),
+        _ => return Ok(None),
+    }))
+}
+
+/// Reads the arguments of a tool or a prompt.
+fn arguments(fields: Fields<'_>) -> Result<Map<String, Json>, StepError> {
+    let given = match fields.map("arguments")? {
+        None => return Ok(Map::new()),
+        Some(map) => json::to_json(map).map_err(|error| {
+            StepError::config("E0834", format!("`:arguments` cannot be sent: {error}"))
+        })?,
+    };
+    match given {
+        Json::Object(arguments) => Ok(arguments),
+        _ => Err(StepError::config("E0834", "`:arguments` are a map")),
+    }
 }
 
 /// Returns an adapter of the flow.
@@ -236,18 +317,9 @@ impl Mcp {
         if !adapter.allows(tool) {
             return Err(not_allowed(adapter, tool));
         }
-        let arguments = match fields.map("arguments")? {
-            None => Json::Object(serde_json::Map::new()),
-            Some(map) => json::to_json(map).map_err(|error| {
-                StepError::config("E0834", format!("`:arguments` cannot be sent: {error}"))
-            })?,
-        };
-        let Json::Object(arguments) = arguments else {
-            return Err(StepError::config("E0834", "`:arguments` are a map"));
-        };
         let call = ToolCall {
             tool: tool.to_owned(),
-            arguments,
+            arguments: arguments(fields)?,
             trace_parent: cx.trace_parent().map(|parent| parent.to_string().into()),
             schema: adapter
                 .tool(tool)
@@ -261,7 +333,7 @@ impl Mcp {
             tokio::select! {
                 done = &mut asked => return match done? {
                     Reply::Answer(answer) => Ok(answer.to_value()),
-                    Reply::Tools(_) => Err(lost()),
+                    Reply::Tools(_) | Reply::Facts(_) => Err(lost()),
                 },
                 Some(heard) = receiver.recv() => tell(cx, heard),
             }
@@ -284,6 +356,18 @@ impl Mcp {
             .map(|tool| answer::listed(adapter, tool));
         let listed = Value::vector(listed.collect::<Vec<_>>());
         Ok(Value::map([(Value::keyword("tools"), listed)]))
+    }
+
+    async fn query(
+        &self,
+        cx: &StepContext,
+        adapter: &McpAdapter,
+        query: Query,
+    ) -> Result<Value, StepError> {
+        match self.ask(cx, adapter, Ask::Query(query)).await? {
+            Reply::Facts(facts) => Ok(json::from_json(&facts)),
+            Reply::Answer(_) | Reply::Tools(_) => Err(lost()),
+        }
     }
 
     async fn ask(

@@ -38,6 +38,7 @@ mod llm;
 #[cfg(unix)]
 mod mcp;
 mod mcp_http;
+mod mcp_queries;
 mod nested_approval;
 mod net;
 mod notify;

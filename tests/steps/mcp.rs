@@ -86,7 +86,7 @@ impl Fake {
 }
 
 /// Runs a body in a flow whose adapter is `:f/all`, and returns its result as text.
-fn run(project: &Project, body: &str) -> String {
+pub fn run(project: &Project, body: &str) -> String {
     run_with(project, "", body)
 }
 

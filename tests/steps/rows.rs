@@ -27,7 +27,9 @@ mod kv;
 mod language;
 mod limits;
 mod llm;
+mod llm_fallback;
 mod llm_images;
+mod llm_provider_tools;
 mod llm_providers;
 #[cfg(unix)]
 mod mcp;

@@ -788,6 +788,6 @@ fn unknown_events_are_ignored() {
             content: Hi
              of "" by ""
             3 + 0 = 3, cached None, kept None, thought None
-            anthropic: [{"type":"text","length":2},{"type":"hologram","depth":3}]"#]],
+            anthropic: [{"type":"text","length":2,"citations":[{"a":1}]},{"type":"hologram","depth":3}]"#]],
     );
 }

@@ -59,8 +59,10 @@ fn cache_marks_move_with_the_conversation() {
         call.messages.extend(results);
         assert_eq!(marks(&call), expected);
     }
-    // A call without tools is not continued, so it gets no mark.
+    // A conversation is continued without tools, too; a single question is not.
     call.tools.clear();
+    assert_eq!(marks(&call), ["2.1 tool_result", "4.1 tool_result"]);
+    call.messages.truncate(1);
     assert!(marks(&call).is_empty());
 }
 

@@ -24,7 +24,7 @@ pub(super) struct Record {
 }
 
 /// Keys of the last turn that the result includes.
-const OF_TURN: &[&str] = &["model", "provider", "response-id"];
+const OF_TURN: &[&str] = &["connection", "model", "provider", "response-id"];
 
 impl Record {
     /// Records a turn, and returns its number of requests: more than one if its answer was repaired.
@@ -56,6 +56,12 @@ impl Record {
     pub(super) fn model(&self) -> Option<&str> {
         let mut last = self.last.iter();
         last.find(|(key, _)| *key == "model")?.1.as_str()
+    }
+
+    /// Returns the connection that answered last, if there are several.
+    pub(super) fn connection(&self) -> Option<&Value> {
+        let last = self.last.iter().find(|(key, _)| *key == "connection");
+        last.map(|(_, name)| name)
     }
 
     /// Records a tool call.

@@ -28,6 +28,7 @@ use super::prompt;
 use super::result::{Ending, Record, is_answered};
 use super::servers;
 use super::skills::Skills;
+use super::staying::stay;
 use super::thread::Thread;
 use super::tools;
 use super::toolset::Toolset;
@@ -279,6 +280,7 @@ impl<'a> Rounds<'a> {
 
     fn turn_config(&self) -> Value {
         let mut config = self.config.model.clone();
+        stay(&mut config, self.record.connection());
         config.push((Value::keyword("messages"), self.conversation.messages()));
         if !self.tools.is_empty() {
             let definitions = self.tools.definitions(&self.selection);

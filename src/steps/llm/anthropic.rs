@@ -16,6 +16,7 @@ use super::dialect::Dialect;
 use super::error::LlmError;
 use super::family::{self, ANSWER_TOOL, ANSWER_VALUE_TOOL, Family, number};
 use super::places::{Mark, Place, places};
+use super::provider_tools::{ProviderTool, ProviderToolKind};
 use super::subset;
 
 /// The format.
@@ -63,6 +64,25 @@ impl Family for Anthropic {
 
     fn headers(&self) -> &'static [(&'static str, &'static str)] {
         &[("anthropic-version", "2023-06-01")]
+    }
+
+    fn provider_tool_options(&self, kind: ProviderToolKind) -> Option<&'static [&'static str]> {
+        match kind {
+            ProviderToolKind::CodeExecution => Some(&[]),
+            ProviderToolKind::WebFetch | ProviderToolKind::WebSearch => {
+                Some(&["allowed-domains", "blocked-domains", "max-uses"])
+            }
+        }
+    }
+
+    fn features(&self, call: &Call) -> Option<(&'static str, String)> {
+        let features = call.provider_tools.iter().filter_map(|it| match it.kind {
+            ProviderToolKind::CodeExecution => Some("code-execution-2025-08-25"),
+            ProviderToolKind::WebFetch => Some("web-fetch-2025-09-10"),
+            ProviderToolKind::WebSearch => None,
+        });
+        let features: Vec<&str> = features.collect();
+        (!features.is_empty()).then(|| ("anthropic-beta", features.join(",")))
     }
 
     fn refuses(&self, call: &Call) -> Vec<&'static str> {
@@ -241,10 +261,31 @@ fn tools(call: &Call, shape: &Shape<'_>) -> Vec<Json> {
             ),
         });
     }
+    tools.extend(call.provider_tools.iter().map(provider_tool));
     if call.options.cache_system {
         cached(&mut tools);
     }
     tools
+}
+
+fn provider_tool(tool: &ProviderTool) -> Json {
+    let (kind, name) = match tool.kind {
+        ProviderToolKind::CodeExecution => ("code_execution_20250825", "code_execution"),
+        ProviderToolKind::WebFetch => ("web_fetch_20250910", "web_fetch"),
+        ProviderToolKind::WebSearch => ("web_search_20250305", "web_search"),
+    };
+    let mut json = json!({"type": kind, "name": name});
+    if let Some(max_uses) = tool.max_uses {
+        json["max_uses"] = json!(max_uses);
+    }
+    let domains = [
+        ("allowed_domains", &tool.allowed_domains),
+        ("blocked_domains", &tool.blocked_domains),
+    ];
+    for (key, domains) in domains.into_iter().filter(|(_, it)| !it.is_empty()) {
+        json[key] = json!(domains);
+    }
+    json
 }
 
 fn tool_choice(call: &Call, shape: &Shape<'_>) -> Option<Json> {
@@ -416,7 +457,9 @@ fn messages(call: &Call) -> Json {
     for (role, blocks) in &mut turns {
         blocks.sort_by_key(|it| *role == "user" && it["type"] != "tool_result");
     }
-    if call.options.cache_system && !call.tools.is_empty() {
+    let is_long = turns.iter().any(|(role, _)| *role == "assistant");
+    let grows = is_long || !call.tools.is_empty() || !call.provider_tools.is_empty();
+    if call.options.cache_system && grows {
         let users = turns.iter_mut().rev().filter(|(role, _)| *role == "user");
         users.take(MARKED).for_each(|(_, blocks)| cached(blocks));
     }
@@ -493,11 +536,21 @@ fn assistant(message: &Message) -> Vec<Json> {
     let text = text_of(message);
     let places = places(message, &text, ID, stream::mark);
     let blocks = places.into_iter().map(|place| match place {
-        Place::Text(text, _) => text_block(text),
+        Place::Text(text, mark) => cited(text, mark),
         Place::Call(call) => tool_use(call),
         Place::Block(block) => block.clone(),
     });
     blocks.collect()
+}
+
+/// Returns a text with the sources that the provider named for it, unless the text was changed.
+fn cited(text: &str, mark: Option<&Json>) -> Json {
+    let mut block = text_block(text);
+    let is_same = |mark: &&Json| mark["length"].as_u64() == Some(text.chars().count() as u64);
+    if let Some(citations) = mark.filter(is_same).and_then(|it| it.get("citations")) {
+        block["citations"] = citations.clone();
+    }
+    block
 }
 
 /// Returns the blocks of an answer that are sent back unchanged, if there are any.

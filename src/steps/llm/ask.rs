@@ -140,6 +140,15 @@ fn request(cx: &StepContext, endpoint: &Endpoint, server: &Server, call: &Call) 
     let own = own.map(|(name, value)| ((*name).to_string(), (*value).to_string()));
     let mut headers: Vec<(String, String)> = own.collect();
     headers.extend(server.headers.clone());
+    if let Some((name, features)) = family.features(call) {
+        match headers
+            .iter_mut()
+            .find(|it| it.0.eq_ignore_ascii_case(name))
+        {
+            Some((_, own)) => *own = format!("{own},{features}"),
+            None => headers.push((name.to_string(), features)),
+        }
+    }
     let ours = [
         ("content-type", "application/json"),
         ("accept", family.frames().accept()),

@@ -2,12 +2,17 @@
 
 use serde_json::Value as Json;
 
+use super::citations::Citation;
+use super::provider_tools::ProviderTool;
+
 /// A request to a model.
 #[derive(Clone, Debug, Default)]
 pub struct Call {
     pub model: String,
     pub messages: Vec<Message>,
     pub tools: Vec<Tool>,
+    /// Tools that the provider runs.
+    pub provider_tools: Vec<ProviderTool>,
     /// Whether the model must call a tool.
     pub tool_choice: ToolChoice,
     pub options: Options,
@@ -216,6 +221,8 @@ pub struct Reply {
     /// The provider's id of the answer.
     pub id: String,
     pub usage: Option<Usage>,
+    /// The sources that the provider names.
+    pub citations: Vec<Citation>,
     /// Blocks that are sent back with this answer in further calls.
     pub opaque: Option<Opaque>,
 }

@@ -3,6 +3,7 @@
 use flowstone_lang::value::Value;
 
 use super::call::{Opaque, Reply, ToolCall, Usage};
+use super::citations::Citation;
 use super::estimate::ESTIMATED;
 use super::provider::Endpoint;
 use crate::json;
@@ -37,7 +38,24 @@ pub(super) fn envelope(
     if !reply.reasoning.is_empty() {
         facts.push(text("reasoning", &reply.reasoning));
     }
+    if !reply.citations.is_empty() {
+        let citations = Value::vector(reply.citations.iter().map(citation));
+        facts.push((key("citations"), citations));
+    }
     facts.extend(reply.opaque.as_ref().map(|it| (key("opaque"), opaque(it))));
+    Value::map(facts)
+}
+
+fn citation(citation: &Citation) -> Value {
+    let Citation { url, title, text } = citation;
+    let facts = [
+        ("url", Some(url)),
+        ("title", title.as_ref()),
+        ("text", text.as_ref()),
+    ];
+    let facts = facts
+        .into_iter()
+        .filter_map(|(name, text)| Some((Value::keyword(name), Value::from(text?.as_str()))));
     Value::map(facts)
 }
 

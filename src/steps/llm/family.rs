@@ -9,6 +9,7 @@ use super::call::{Call, Delta, Output, Reply};
 use super::dialect::Dialect;
 use super::error::LlmError;
 use super::frames::Frames;
+use super::provider_tools::ProviderToolKind;
 use crate::sse;
 
 /// A wire format.
@@ -22,6 +23,16 @@ pub trait Family: Sync {
     /// Returns the constant headers.
     fn headers(&self) -> &'static [(&'static str, &'static str)] {
         &[]
+    }
+
+    /// Returns the options of a tool that the provider runs; `None` if it has no such tool.
+    fn provider_tool_options(&self, _kind: ProviderToolKind) -> Option<&'static [&'static str]> {
+        None
+    }
+
+    /// Returns the value of the header that enables features of this call, with its name.
+    fn features(&self, _call: &Call) -> Option<(&'static str, String)> {
+        None
     }
 
     /// Tells whether it supports stop sequences. Otherwise the answer is cut here.

@@ -13,6 +13,7 @@ use super::call_id;
 use super::dialect::Dialect;
 use super::error::LlmError;
 use super::family::{self, Family, number};
+use super::provider_tools::{ProviderTool, ProviderToolKind};
 
 /// The format.
 pub struct Gemini;
@@ -47,6 +48,18 @@ impl Family for Gemini {
         url
     }
 
+    fn provider_tool_options(&self, _kind: ProviderToolKind) -> Option<&'static [&'static str]> {
+        Some(&[])
+    }
+
+    fn refuses(&self, call: &Call) -> Vec<&'static str> {
+        let is_mixed = !call.tools.is_empty() && !call.provider_tools.is_empty();
+        match is_mixed && !takes_both(call) {
+            true => vec!["provider-tools"],
+            false => Vec::new(),
+        }
+    }
+
     fn encode(&self, call: &Call, _dialect: &Dialect) -> Json {
         encode(call)
     }
@@ -72,17 +85,19 @@ fn encode(call: &Call) -> Json {
         let tools: Vec<Json> = call.tools.iter().map(tool).collect();
         body.insert("tools".into(), json!([{"functionDeclarations": tools}]));
     }
+    provider_tools(call, &mut body);
     let mode = match call.tool_choice {
         ToolChoice::Auto => None,
         ToolChoice::Required | ToolChoice::Tool(_) => Some("ANY"),
         ToolChoice::None => Some("NONE"),
     };
     if let (Some(mode), false) = (mode, call.tools.is_empty()) {
-        let mut config = json!({"functionCallingConfig": {"mode": mode}});
+        let mut config = json!({"mode": mode});
         if let Some(name) = call.forced_tool() {
-            config["functionCallingConfig"]["allowedFunctionNames"] = json!([name]);
+            config["allowedFunctionNames"] = json!([name]);
         }
-        body.insert("toolConfig".into(), config);
+        let config = json!({"functionCallingConfig": config});
+        family::lay_over(&mut body, "toolConfig", &config);
     }
     let config = generation_config(call);
     if !config.is_empty() {
@@ -92,6 +107,31 @@ fn encode(call: &Call) -> Json {
         family::lay_over(&mut body, key, value);
     }
     Json::Object(body)
+}
+
+/// Adds the tools that the provider runs. Beside other tools, their calls are requested as parts of the answer, because
+/// the model needs them back.
+fn provider_tools(call: &Call, body: &mut Map<String, Json>) {
+    if call.provider_tools.is_empty() {
+        return;
+    }
+    let own = call.provider_tools.iter().map(provider_tool);
+    match body.get_mut("tools") {
+        Some(Json::Array(tools)) => {
+            tools.extend(own);
+            let config = json!({"includeServerSideToolInvocations": true});
+            body.insert("toolConfig".into(), config);
+        }
+        _ => drop(body.insert("tools".into(), own.collect())),
+    }
+}
+
+fn provider_tool(tool: &ProviderTool) -> Json {
+    match tool.kind {
+        ProviderToolKind::CodeExecution => json!({"codeExecution": {}}),
+        ProviderToolKind::WebFetch => json!({"urlContext": {}}),
+        ProviderToolKind::WebSearch => json!({"googleSearch": {}}),
+    }
 }
 
 fn tool(tool: &super::call::Tool) -> Json {

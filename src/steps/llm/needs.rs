@@ -10,7 +10,24 @@ use super::PROVIDERS;
 use crate::literal::is_known;
 use crate::needs::{Given, connection, given, of_adapters, of_url};
 
-/// Needs of a model call: its server.
+/// Needs of a model call: the servers of its connections.
+fn of_models(flow: &Flow, settings: &Value, config: &Value) -> Vec<PlannedNeed> {
+    let Some(names) = config.get("connection").and_then(crate::json::items) else {
+        return of_model(flow, settings, config);
+    };
+    let mut needs = Vec::new();
+    for name in names {
+        let one = Value::map([(Value::keyword("connection"), name)]);
+        for need in of_model(flow, settings, &crate::rendered::merged(config, &one)) {
+            if !needs.contains(&need) {
+                needs.push(need);
+            }
+        }
+    }
+    needs
+}
+
+/// Needs of a call with one connection: its server.
 fn of_model(flow: &Flow, settings: &Value, config: &Value) -> Vec<PlannedNeed> {
     let connection = connection(flow, settings, config);
     let provider = config
@@ -38,7 +55,7 @@ fn of_model(flow: &Flow, settings: &Value, config: &Value) -> Vec<PlannedNeed> {
 
 /// Needs of an agent: its model, and the servers of its tools.
 pub(crate) fn of_agent(flow: &Flow, settings: &Value, config: &Value) -> Vec<PlannedNeed> {
-    let mut needs = of_model(flow, settings, config);
+    let mut needs = of_models(flow, settings, config);
     for address in crate::agent::http_addresses(config) {
         if let Ok(url) = Url::parse(&address.replace(['{', '}'], "_")) {
             needs.push(of_url(&url));

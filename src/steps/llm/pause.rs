@@ -45,12 +45,15 @@ pub(super) fn joined(before: Reply, now: Reply) -> Reply {
         }
         (None, now) => now,
     };
+    let mut citations = before.citations;
+    citations.extend(now.citations);
     let mut tool_calls = before.tool_calls;
     tool_calls.extend(now.tool_calls);
     Reply {
         content: before.content + &now.content,
         reasoning: before.reasoning + &now.reasoning,
         tool_calls,
+        citations,
         usage,
         opaque,
         ..now

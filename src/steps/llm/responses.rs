@@ -15,6 +15,7 @@ use super::dialect::Dialect;
 use super::error::LlmError;
 use super::family::{self, Family, number};
 use super::places::{Mark, Place, places};
+use super::provider_tools::{ProviderTool, ProviderToolKind};
 
 /// The format.
 pub struct Responses;
@@ -32,6 +33,14 @@ impl Family for Responses {
 
     fn address(&self, base: &Url, _call: &Call) -> Url {
         family::below(base, "responses")
+    }
+
+    fn provider_tool_options(&self, kind: ProviderToolKind) -> Option<&'static [&'static str]> {
+        match kind {
+            ProviderToolKind::CodeExecution => Some(&[]),
+            ProviderToolKind::WebFetch => None,
+            ProviderToolKind::WebSearch => Some(&["allowed-domains"]),
+        }
     }
 
     fn stops(&self) -> bool {
@@ -86,6 +95,13 @@ fn encode(call: &Call, dialect: &Dialect) -> Json {
             ToolChoice::None => body.insert("tool_choice".into(), json!("none")),
         };
     }
+    if !call.provider_tools.is_empty() {
+        let own = call.provider_tools.iter().map(provider_tool);
+        match body.get_mut("tools") {
+            Some(Json::Array(tools)) => tools.extend(own),
+            _ => drop(body.insert("tools".into(), own.collect())),
+        }
+    }
     options(call, &mut body);
     if let Some(format) = format(&call.output, dialect) {
         body.insert("text".into(), json!({"format": format}));
@@ -112,6 +128,21 @@ fn encode(call: &Call, dialect: &Dialect) -> Json {
     items.extend(input(call, keeps));
     body.insert("input".into(), Json::Array(items));
     Json::Object(body)
+}
+
+fn provider_tool(tool: &ProviderTool) -> Json {
+    match tool.kind {
+        ProviderToolKind::CodeExecution => {
+            json!({"type": "code_interpreter", "container": {"type": "auto"}})
+        }
+        ProviderToolKind::WebFetch | ProviderToolKind::WebSearch => {
+            let mut json = json!({"type": "web_search"});
+            if !tool.allowed_domains.is_empty() {
+                json["filters"] = json!({"allowed_domains": tool.allowed_domains});
+            }
+            json
+        }
+    }
 }
 
 fn options(call: &Call, body: &mut Map<String, Json>) {

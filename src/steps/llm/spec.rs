@@ -48,8 +48,8 @@ const FIELDS: &[Field] = &[
     ),
     Field::optional(
         "connection",
-        FieldType::Name,
-        "A slot of `:requires`, a connection of `flowstone.edn`, or a provider.",
+        FieldType::Either(&[FieldType::Name, FieldType::List(&FieldType::Name)]),
+        "A slot of `:requires`, a connection of `flowstone.edn`, or a provider. Of several, `[:main :spare]`, the next is asked when one cannot answer; the result has the `:connection` that answered.",
     ),
     Field::optional("data", FieldType::Map, "The data of the `:template`."),
     Field::optional("deployment", FieldType::Text, "For Azure: the deployment."),
@@ -122,6 +122,7 @@ const FIELDS: &[Field] = &[
         FieldType::Map,
         "`{:openrouter {...}}`: added to the request unchanged.",
     ),
+    super::provider_tools::FIELD,
     Field::optional(
         "reasoning-effort",
         FieldType::Name,

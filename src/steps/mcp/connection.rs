@@ -46,7 +46,7 @@ const FRESH: Duration = Duration::from_secs(60);
 
 /// Maximum numbers of tools and pages of a server.
 const MOST_TOOLS: usize = 2000;
-const MOST_PAGES: usize = 100;
+pub(super) const MOST_PAGES: usize = 100;
 
 /// Maximum time for closing a connection.
 const CLOSING: Duration = Duration::from_secs(1);
@@ -230,7 +230,7 @@ impl Connection {
         }
     }
 
-    async fn ask(
+    pub(super) async fn ask(
         &self,
         request: ClientRequest,
         heard: Option<Watcher>,
@@ -309,7 +309,7 @@ impl Connection {
         }
     }
 
-    fn broken(&self, cause: &str) -> McpError {
+    pub(super) fn broken(&self, cause: &str) -> McpError {
         McpError::Protocol {
             server: self.name.clone(),
             cause: cause.to_owned(),
@@ -317,7 +317,7 @@ impl Connection {
         }
     }
 
-    async fn fault(&self, error: ServiceError, tool: Option<&str>) -> McpError {
+    pub(super) async fn fault(&self, error: ServiceError, tool: Option<&str>) -> McpError {
         if matches!(
             error,
             ServiceError::TransportClosed | ServiceError::TransportSend(_)
@@ -337,6 +337,11 @@ impl Connection {
                 output: &self.output,
             },
         )
+    }
+
+    /// Returns the name of the server in errors.
+    pub(super) fn name(&self) -> &str {
+        &self.name
     }
 
     /// Returns the error for a call that took too long.

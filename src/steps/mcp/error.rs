@@ -4,10 +4,14 @@ use std::time::Duration;
 
 use flowstone_flow::step::{Retry, StepError};
 use flowstone_lang::value::Value;
+use rmcp::model::ErrorCode;
 use serde_json::Value as Json;
 
 use super::answer::Answer;
 use crate::http::error::{HttpError, seconds};
+
+/// The code of a resource or a prompt that the server does not send.
+const CODE_OF_QUERY: &str = "E1312";
 
 /// The error of a call. Plain data, because it is passed between threads.
 #[derive(Debug, thiserror::Error)]
@@ -79,6 +83,13 @@ pub(super) enum McpError {
     },
     #[error("the tool `{tool}` failed: {}", answer.text())]
     Tool { tool: String, answer: Box<Answer> },
+    #[error("{server} did not send {subject}: {message} (code {code})")]
+    Query {
+        server: String,
+        subject: String,
+        code: i32,
+        message: String,
+    },
     #[error("the tool `{tool}` failed: {message} (code {code})")]
     Rpc {
         tool: String,
@@ -116,6 +127,10 @@ impl McpError {
             McpError::AsksBack { .. } => ("E0832", "unsupported"),
             McpError::Tool { .. } | McpError::Rpc { .. } => ("E0833", "tool-error"),
             McpError::BadArguments { .. } => ("E0834", "invalid"),
+            McpError::Query { code, .. } if *code == ErrorCode::METHOD_NOT_FOUND.0 => {
+                (CODE_OF_QUERY, "unsupported")
+            }
+            McpError::Query { .. } => (CODE_OF_QUERY, "not-found"),
             McpError::Http(error) => error.code(),
         }
     }
@@ -142,6 +157,12 @@ impl McpError {
                 "pass everything that the tool needs in `:arguments`, or ask a person in a step before it".into()
             }
             McpError::BadArguments { .. } => "the tool was not called".into(),
+            McpError::Query { code, .. } if *code == ErrorCode::METHOD_NOT_FOUND.0 => {
+                "the server offers none; its tools are listed by `{:op :list-tools}`".into()
+            }
+            McpError::Query { .. } => {
+                "`{:op :list-resources}` and `{:op :list-prompts}` list what the server has".into()
+            }
             McpError::Status { .. }
             | McpError::Protocol { .. }
             | McpError::Tool { .. }
@@ -167,6 +188,7 @@ impl McpError {
             | McpError::AsksBack { .. }
             | McpError::NoTool { .. }
             | McpError::BadArguments { .. }
+            | McpError::Query { .. }
             | McpError::Tool { .. }
             | McpError::Rpc { .. } => Retry::Never,
         }
@@ -187,6 +209,7 @@ impl McpError {
             | McpError::AsksBack { .. }
             | McpError::NoTool { .. }
             | McpError::BadArguments { .. }
+            | McpError::Query { .. }
             | McpError::Tool { .. }
             | McpError::Rpc { .. } => false,
         }

@@ -17,6 +17,7 @@ use super::answer::Answer;
 use super::client::Watcher;
 use super::connection::{Connection, ToolCall};
 use super::error::McpError;
+use super::query::Query;
 use super::server::Target;
 
 /// Maximum number of calls that wait for the thread.
@@ -42,12 +43,15 @@ pub(super) enum Ask {
     Call(ToolCall, Watcher),
     /// Lists the tools.
     List,
+    Query(Query),
 }
 
 /// The outcome of a request.
 pub(super) enum Reply {
     Answer(Answer),
     Tools(Vec<Tool>),
+    /// The answer to a query, in the form that flows get.
+    Facts(serde_json::Value),
 }
 
 struct Job {
@@ -263,6 +267,10 @@ async fn within(slot: &Slot, ask: Ask, limit: Duration) -> Result<Reply, McpErro
         }
         Ask::List => match timeout_at(until, connection.list()).await {
             Ok(tools) => tools.map(|tools| Reply::Tools((*tools).clone())),
+            Err(_) => Err(connection.late(limit, None)),
+        },
+        Ask::Query(query) => match timeout_at(until, connection.query(query)).await {
+            Ok(facts) => facts.map(Reply::Facts),
             Err(_) => Err(connection.late(limit, None)),
         },
     }

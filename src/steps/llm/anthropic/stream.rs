@@ -9,6 +9,7 @@ use serde_json::{Map, Value as Json, json};
 
 use super::super::call::{Delta, Reply, ToolCall, Usage};
 use super::super::call_id;
+use super::super::citations::{self, Citation};
 use super::super::error::LlmError;
 use super::super::family::{self, ANSWER_TOOL, ANSWER_VALUE_TOOL, malformed};
 use super::super::places::Mark;
@@ -246,7 +247,15 @@ impl Stream {
             match block.kind.as_str() {
                 "text" => {
                     let text = block.text("text");
-                    kept.push(json!({"type": "text", "length": text.chars().count()}));
+                    let mut mark = json!({"type": "text", "length": text.chars().count()});
+                    if let Some(cited) = block.citations() {
+                        for citation in cited.as_array().into_iter().flatten() {
+                            let citation = Citation::read(citation, "url");
+                            citations::add(&mut self.reply.citations, citation);
+                        }
+                        mark["citations"] = cited.clone();
+                    }
+                    kept.push(mark);
                     self.reply.content.push_str(text);
                 }
                 "tool_use" => match block.text("name") {
@@ -330,6 +339,15 @@ impl Block {
                 self.json.insert("citations".into(), json!([citation]));
             }
         }
+    }
+
+    /// Returns the sources of a text, if it has any.
+    fn citations(&self) -> Option<&Json> {
+        let citations = self.json.get("citations")?;
+        citations
+            .as_array()
+            .is_some_and(|it| !it.is_empty())
+            .then_some(citations)
     }
 
     /// Returns the input as the model wrote it.

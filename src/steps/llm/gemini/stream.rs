@@ -7,6 +7,7 @@ use serde_json::{Map, Value as Json};
 use super::ID;
 use crate::llm::call::{Delta, Opaque, Reply, ToolCall, Usage};
 use crate::llm::call_id;
+use crate::llm::citations::{self, Citation};
 use crate::llm::error::LlmError;
 use crate::llm::family::{self, Stream as _};
 use crate::sse;
@@ -17,6 +18,7 @@ pub(super) struct Stream {
     reply: Reply,
     /// The received parts, with the pieces of one text joined.
     parts: Vec<Json>,
+    /// Whether a part must be sent back unchanged: it is signed, or a step of the provider's own tools.
     is_signed: bool,
     /// Whether content was received, even if it is empty.
     has_content: bool,
@@ -111,6 +113,7 @@ impl Stream {
             return bad("a part of it is not text");
         }
         let deltas = parts.iter().filter_map(|it| self.part(it)).collect();
+        self.cite(candidate);
         self.finish_reason(candidate, text)?;
         Ok(deltas)
     }
@@ -148,7 +151,8 @@ impl Stream {
     /// use for the model.
     fn keep(&mut self, part: &Map<String, Json>) {
         let is_signed = |part: &Map<String, Json>| part.contains_key("thoughtSignature");
-        self.is_signed |= is_signed(part);
+        let is_step = OF_PROVIDER.iter().any(|key| part.contains_key(*key));
+        self.is_signed |= is_signed(part) || is_step;
         if is_thought(part) && !is_signed(part) {
             return;
         }
@@ -166,6 +170,15 @@ impl Stream {
             return;
         }
         self.parts.push(Json::Object(part.clone()));
+    }
+
+    /// Adds the sources of a candidate.
+    fn cite(&mut self, candidate: &Json) {
+        let chunks = candidate.pointer("/groundingMetadata/groundingChunks");
+        for chunk in chunks.and_then(Json::as_array).into_iter().flatten() {
+            let citation = chunk.get("web").and_then(|web| Citation::read(web, "uri"));
+            citations::add(&mut self.reply.citations, citation);
+        }
     }
 
     fn finish_reason(&mut self, candidate: &Json, text: &[u8]) -> Result<(), LlmError> {
@@ -262,6 +275,14 @@ impl family::Stream for Stream {
         Ok(reply)
     }
 }
+
+/// Keys of parts that are steps of the provider's own tools.
+const OF_PROVIDER: &[&str] = &[
+    "codeExecutionResult",
+    "executableCode",
+    "toolCall",
+    "toolResponse",
+];
 
 fn is_thought(part: &Map<String, Json>) -> bool {
     part.get("thought").and_then(Json::as_bool) == Some(true)

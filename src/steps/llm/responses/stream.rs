@@ -10,6 +10,7 @@ use serde_json::{Value as Json, json};
 
 use super::super::call::{Delta, Reply, ToolCall, Usage};
 use super::super::call_id;
+use super::super::citations::{self, Citation};
 use super::super::error::LlmError;
 use super::super::family::{self, count, malformed};
 use super::super::places::Mark;
@@ -302,6 +303,7 @@ impl Item {
         match text("type") {
             Some("message") => {
                 let (content, refused) = self.spoken();
+                self.cite(reply);
                 let mut mark = self.json.clone();
                 if let Some(mark) = mark.as_object_mut() {
                     mark.shift_remove("content");
@@ -340,6 +342,19 @@ impl Item {
                 reply.refusal.push_str(&self.refusal);
                 reply.reasoning.push_str(&self.thought);
             }
+        }
+    }
+
+    /// Adds the sources of a message to a reply.
+    fn cite(&self, reply: &mut Reply) {
+        let parts = self.json.get("content").and_then(Json::as_array);
+        let annotations = parts
+            .into_iter()
+            .flatten()
+            .filter_map(|part| part.get("annotations")?.as_array())
+            .flatten();
+        for annotation in annotations.filter(|it| it["type"] == "url_citation") {
+            citations::add(&mut reply.citations, Citation::read(annotation, "url"));
         }
     }
 
