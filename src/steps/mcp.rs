@@ -211,7 +211,7 @@ impl Step for Mcp {
             let value = match operation.name {
                 "list-tools" => self.list(cx, adapter, fields).await?,
                 name => match query(name, fields)? {
-                    Some(query) => self.query(cx, adapter, query).await?,
+                    Some(query) => self.query(cx, adapter, (query, fields)).await?,
                     None => self.call(cx, adapter, fields).await?,
                 },
             };
@@ -362,9 +362,10 @@ impl Mcp {
         &self,
         cx: &StepContext,
         adapter: &McpAdapter,
-        query: Query,
+        (query, fields): (Query, Fields<'_>),
     ) -> Result<Value, StepError> {
-        match self.ask(cx, adapter, Ask::Query(query)).await? {
+        let target = server::target(cx, adapter)?.with_headers(fields)?;
+        match self.ask(target, adapter, Ask::Query(query)).await? {
             Reply::Facts(facts) => Ok(json::from_json(&facts)),
             Reply::Answer(_) | Reply::Tools(_) => Err(lost()),
         }
