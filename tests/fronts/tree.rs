@@ -8,3 +8,4 @@ mod project;
 mod random;
 mod tick;
 mod walk;
+mod walks;

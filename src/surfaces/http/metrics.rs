@@ -76,20 +76,24 @@ pub(super) async fn count(server: Shared) {
         tracing::warn!("runs are not counted: the feed of the project cannot be read");
         return;
     };
-    webhooks::sweep(&server).await;
     let reader = feeds.follow_project(after, FeedDetail::Events);
     let mut reader = reader.noticing(webhooks::MARK);
     let mut news = feeds.watch_project();
     let mut stopping = server.stopping.subscribe();
+    // Ends before the first page, and ends whose call could not be started.
+    let mut is_owing = true;
     loop {
         news.mark_seen();
+        if is_owing {
+            is_owing = !webhooks::sweep(&server).await;
+        }
         match reader.page(PAGE).await {
             Ok(page) => {
                 for event in &page.events {
                     server.metrics.event(event);
                 }
                 for run in page.noticed {
-                    webhooks::call(&server, run).await;
+                    is_owing |= !webhooks::call(&server, run).await;
                 }
                 if !page.events.is_empty() {
                     continue;

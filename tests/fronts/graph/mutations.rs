@@ -3,10 +3,84 @@
 use flowstone_fronts::graph::validate::validate;
 use serde_json::{Value, json};
 
-/// Changes of a valid spec, each with the places of its issues.
-#[test]
-fn mutations_of_the_published_example_are_refused_at_their_place() {
-    let example = json!({
+/// Changes of the example: the place, the new value, and the places of the issues.
+const MUTATIONS: &[(&str, &str, &[&str])] = &[
+    ("/spec_version", "1", &["spec_version"]),
+    ("/spec_version", r#""2""#, &["spec_version"]),
+    ("/entry", r#""none""#, &["entry"]),
+    ("/entry", "null", &["entry"]),
+    (
+        "/nodes/classify/type",
+        r#""branch""#,
+        &["nodes.classify.type"],
+    ),
+    ("/nodes/classify", "null", &["nodes.classify"]),
+    (
+        "/nodes/classify/output_key",
+        r#""a b""#,
+        &["nodes.classify.output_key"],
+    ),
+    ("/nodes/respond/model", "7", &["nodes.respond.model"]),
+    ("/edges/0/to", r#""none""#, &["edges[0].to"]),
+    ("/edges/1/to", r#""classify""#, &["edges"]),
+    (
+        "/edges/1",
+        r#"{"from": "classify", "to": "done"}"#,
+        &["edges[1].from", "nodes.respond"],
+    ),
+    (
+        "/edges/0",
+        r#"{"from": "classify", "to": "respond", "condition": "x"}"#,
+        &["edges[0].condition"],
+    ),
+    (
+        TOOL,
+        r#"{"source": "function", "name": "other"}"#,
+        &["nodes.respond.tools[0]"],
+    ),
+    (
+        TOOL,
+        r#"{"source": "http", "name": "lookup_account"}"#,
+        &["nodes.respond.tools[0].source"],
+    ),
+    (
+        TOOL,
+        r#"{"source": "mcp", "name": "search"}"#,
+        &["nodes.respond.tools[0].server_id"],
+    ),
+    (
+        "/nodes/respond/system_prompt",
+        r#""{{ env.HOME }}""#,
+        &["nodes.respond.system_prompt"],
+    ),
+    (
+        "/nodes/done/output_template",
+        r#""{{ state.reply | upper }}""#,
+        &["nodes.done.output_template"],
+    ),
+    ("/limits/max_steps", "201", &["limits.max_steps"]),
+    ("/limits/max_tool_calls", "-1", &["limits.max_tool_calls"]),
+    (
+        "/limits/max_parallel_tools",
+        "17",
+        &["limits.max_parallel_tools"],
+    ),
+    (
+        "/limits/timeout_seconds",
+        "3601",
+        &["limits.timeout_seconds"],
+    ),
+    (
+        "/limits/human_timeout_seconds",
+        r#""86400""#,
+        &["limits.human_timeout_seconds"],
+    ),
+];
+
+const TOOL: &str = "/nodes/respond/tools/0";
+
+fn example() -> Value {
+    json!({
         "spec_version": "1",
         "entry": "classify",
         "nodes": {
@@ -23,93 +97,22 @@ fn mutations_of_the_published_example_are_refused_at_their_place() {
         },
         "edges": [{"from": "classify", "to": "respond"}, {"from": "respond", "to": "done"}],
         "tools": {"builtin": ["select_rows"], "mcp_servers": [], "functions": ["lookup_account"]},
-        "limits": {"max_steps": 20, "max_tool_calls": 50, "max_parallel_tools": 4, "timeout_seconds": 300, "human_timeout_seconds": 86400},
-    });
-    assert!(validate(&example).1.is_valid());
-    let tool = "/nodes/respond/tools/0";
-    let cases: &[(&str, Value, &[&str])] = &[
-        ("/spec_version", json!(1), &["spec_version"]),
-        ("/spec_version", json!("2"), &["spec_version"]),
-        ("/entry", json!("none"), &["entry"]),
-        ("/entry", Value::Null, &["entry"]),
-        (
-            "/nodes/classify/type",
-            json!("branch"),
-            &["nodes.classify.type"],
-        ),
-        ("/nodes/classify", Value::Null, &["nodes.classify"]),
-        (
-            "/nodes/classify/output_key",
-            json!("a b"),
-            &["nodes.classify.output_key"],
-        ),
-        ("/nodes/respond/model", json!(7), &["nodes.respond.model"]),
-        ("/edges/0/to", json!("none"), &["edges[0].to"]),
-        ("/edges/1/to", json!("classify"), &["edges"]),
-        (
-            "/edges/1",
-            json!({"from": "classify", "to": "done"}),
-            &["edges[1].from", "nodes.respond"],
-        ),
-        (
-            "/edges/0",
-            json!({"from": "classify", "to": "respond", "condition": "x"}),
-            &["edges[0].condition"],
-        ),
-        (
-            tool,
-            json!({"source": "function", "name": "other"}),
-            &["nodes.respond.tools[0]"],
-        ),
-        (
-            tool,
-            json!({"source": "http", "name": "lookup_account"}),
-            &["nodes.respond.tools[0].source"],
-        ),
-        (
-            tool,
-            json!({"source": "mcp", "name": "search"}),
-            &["nodes.respond.tools[0].server_id"],
-        ),
-        (
-            "/nodes/respond/system_prompt",
-            json!("{{ env.HOME }}"),
-            &["nodes.respond.system_prompt"],
-        ),
-        (
-            "/nodes/done/output_template",
-            json!("{{ state.reply | upper }}"),
-            &["nodes.done.output_template"],
-        ),
-        ("/limits/max_steps", json!(201), &["limits.max_steps"]),
-        (
-            "/limits/max_tool_calls",
-            json!(-1),
-            &["limits.max_tool_calls"],
-        ),
-        (
-            "/limits/max_parallel_tools",
-            json!(17),
-            &["limits.max_parallel_tools"],
-        ),
-        (
-            "/limits/timeout_seconds",
-            json!(3601),
-            &["limits.timeout_seconds"],
-        ),
-        (
-            "/limits/human_timeout_seconds",
-            json!("86400"),
-            &["limits.human_timeout_seconds"],
-        ),
-    ];
-    assert_eq!(cases.len(), 22);
-    for (pointer, value, expected) in cases {
-        let mut spec = example.clone();
-        *spec.pointer_mut(pointer).expect(pointer) = value.clone();
+        "limits": {
+            "max_steps": 20, "max_tool_calls": 50, "max_parallel_tools": 4, "timeout_seconds": 300,
+            "human_timeout_seconds": 86400,
+        },
+    })
+}
+
+#[test]
+fn mutations_of_the_published_example_are_refused_at_their_place() {
+    assert!(validate(&example()).1.is_valid());
+    for (pointer, value, expected) in MUTATIONS {
+        let mut spec = example();
+        *spec.pointer_mut(pointer).expect(pointer) = value.parse().expect("JSON");
         let (read, report) = validate(&spec);
         let places: Vec<String> = report.issues.iter().map(|it| it.place()).collect();
-        assert!(read.is_none());
+        assert!(read.is_none(), "{pointer} {value}");
         assert_eq!(places, *expected, "{pointer} {value}");
     }
 }

@@ -6,7 +6,7 @@ use super::random::Ticks;
 
 /// Plays answers, a word each, and returns the names of the requests between them, and the end. `+` is success or true, `-`
 /// is failure or false, `r` is running.
-fn walk(root: &str, answers: &str) -> String {
+pub(super) fn walk(root: &str, answers: &str) -> String {
     let ticks = Ticks::new();
     let tree = ticks.read(&format!("{{:root {root}}}"));
     let mut state = ticks.start(&tree);
@@ -41,7 +41,7 @@ fn walk(root: &str, answers: &str) -> String {
 }
 
 /// Writes an action with steps: `i` instructs, `e` evaluates.
-fn action(name: &str, steps: &str, more: &str) -> String {
+pub(super) fn action(name: &str, steps: &str, more: &str) -> String {
     let steps = steps.chars().map(|step| match step {
         'e' => "{:evaluate \"x\"}",
         _ => "{:instruct \"x\"}",
@@ -50,7 +50,7 @@ fn action(name: &str, steps: &str, more: &str) -> String {
     format!("{{:type \"action\" :name \"{name}\" :steps [{steps}] {more}}}")
 }
 
-fn node(kind: &str, children: &[String], more: &str) -> String {
+pub(super) fn node(kind: &str, children: &[String], more: &str) -> String {
     format!(
         "{{:type \"{kind}\" :name \"N\" :children [{}] {more}}}",
         children.join(" ")
@@ -154,178 +154,4 @@ fn a_cycle_fails_when_it_is_ticked() {
     assert_eq!(walk(&tree, "+"), "A0 failed");
     let tree = node("selector", &[cycle, action("A", "i", "")], ":retries 3");
     assert_eq!(walk(&tree, "+"), "A0 complete");
-}
-
-/// Walks through trees: the name, the tree, the answers, and what is asked for with the end.
-#[test]
-fn published_rules_give_these_walks() {
-    let act = |name: &str| action(name, "i", "");
-    let again = |name: &str| action(name, "i", ":retries 1");
-    let of = |kind: &str, children: &[String]| node(kind, children, "");
-    let (a, b, c, d) = (act("A"), act("B"), act("C"), act("D"));
-    let ab = |kind: &str| of(kind, &[a.clone(), b.clone()]);
-    let cycle = "{:type \"ref\" :ref \"#/tree\"}".to_owned();
-    let cases: &[(&str, String, &str, &str)] = &[
-        (
-            "a sequence asks for each child once",
-            three("sequence", ""),
-            "+ + +",
-            "A0 B0 C0 complete",
-        ),
-        (
-            "a selector ends with a success",
-            three("selector", ""),
-            "- - +",
-            "A0 B0 C0 complete",
-        ),
-        (
-            "a selector without a success fails",
-            three("selector", ""),
-            "- - -",
-            "A0 B0 C0 failed",
-        ),
-        (
-            "a parallel needs every success",
-            three("parallel", ""),
-            "+ + +",
-            "A0 B0 C0 complete",
-        ),
-        (
-            "a parallel fails with one failure",
-            three("parallel", ""),
-            "+ -",
-            "A0 B0 failed",
-        ),
-        (
-            "running offers no sibling",
-            three("parallel", ""),
-            "+ r r + +",
-            "A0 B0 B0 B0 C0 complete",
-        ),
-        (
-            "an action ends with an evaluation",
-            action("A", "ie", ""),
-            "+ +",
-            "A0 A1 complete",
-        ),
-        (
-            "an action begins with a precondition",
-            action("A", "ei", ""),
-            "-",
-            "A0 failed",
-        ),
-        (
-            "an evaluation between two steps",
-            action("A", "iei", ""),
-            "+ + -",
-            "A0 A1 A2 failed",
-        ),
-        (
-            "a retry begins with the first step",
-            action("A", "iei", ":retries 1"),
-            "+ - + + +",
-            "A0 A1 A0 A1 A2 complete",
-        ),
-        (
-            "a root action is retried",
-            again("A"),
-            "- +",
-            "A0 A0 complete",
-        ),
-        (
-            "a selector over a sequence",
-            of("selector", &[ab("sequence"), c.clone()]),
-            "+ - +",
-            "A0 B0 C0 complete",
-        ),
-        (
-            "a sequence over a selector",
-            of("sequence", &[ab("selector"), c.clone()]),
-            "- + +",
-            "A0 B0 C0 complete",
-        ),
-        (
-            "a sequence over a selector that fails",
-            of("sequence", &[ab("selector"), c.clone()]),
-            "- -",
-            "A0 B0 failed",
-        ),
-        (
-            "the first pending child of a parallel",
-            of("parallel", &[ab("sequence"), c.clone()]),
-            "+ + +",
-            "A0 B0 C0 complete",
-        ),
-        (
-            "a failed part of a parallel",
-            of("parallel", &[ab("sequence"), c.clone()]),
-            "+ -",
-            "A0 B0 failed",
-        ),
-        (
-            "a parallel in a selector",
-            of("selector", &[ab("parallel"), c.clone()]),
-            "- +",
-            "A0 C0 complete",
-        ),
-        (
-            "a retried selector asks for all again",
-            node("selector", &[a.clone(), b.clone()], ":retries 1"),
-            "- - - +",
-            "A0 B0 A0 B0 complete",
-        ),
-        (
-            "a retried sequence repeats its successes",
-            node("sequence", &[a.clone(), b.clone()], ":retries 1"),
-            "+ - + +",
-            "A0 B0 A0 B0 complete",
-        ),
-        (
-            "a retried parallel asks for all again",
-            three("parallel", ":retries 1"),
-            "+ - + + +",
-            "A0 B0 A0 B0 C0 complete",
-        ),
-        (
-            "a retry inside a parallel leaves the others",
-            of("parallel", &[a.clone(), again("B"), c.clone()]),
-            "+ - + +",
-            "A0 B0 B0 C0 complete",
-        ),
-        (
-            "retries of child and parent add up",
-            node("sequence", &[again("A")], ":retries 1"),
-            "- - -",
-            "A0 A0 A0 failed",
-        ),
-        (
-            "a retried part leaves what was before it",
-            of(
-                "sequence",
-                &[
-                    a.clone(),
-                    node("parallel", &[b.clone(), c.clone()], ":retries 1"),
-                    d,
-                ],
-            ),
-            "+ + - + + +",
-            "A0 B0 C0 B0 C0 D0 complete",
-        ),
-        (
-            "a cycle in a parallel fails it at once",
-            of("parallel", &[a.clone(), cycle.clone()]),
-            "",
-            "failed",
-        ),
-        (
-            "a cycle in a selector is passed over",
-            of("selector", &[cycle, a.clone()]),
-            "+",
-            "A0 complete",
-        ),
-    ];
-    for (name, tree, answers, expected) in cases {
-        assert_eq!(walk(tree, answers), *expected, "{name}");
-    }
-    assert_eq!(cases.len(), 25);
 }
