@@ -95,6 +95,10 @@ impl Step for Agent {
                 .hint("or give it a conversation: `:messages`");
             crate::literal::remark(&mut remarks, "objective", Err::<(), _>(missing));
         }
+        let compact = config.get("compact").filter(|it| !it.is_nil());
+        if let Some(given) = compact.filter(|it| crate::literal::is_known(it)) {
+            crate::literal::remark(&mut remarks, "compact", compact::Compact::read(Some(given)));
+        }
         remarks
     }
 

@@ -260,7 +260,7 @@ fn op_of_kv_is_another_name_of_operation() {
             E0710 <:op> `:op` of a `:kv` step is another name of `:operation`
                 give one of the two
             E0765 <:delta> `:delta` does not apply to `:operation :get`
-                it takes `:key` `:default`
+                it takes `:key` `:as-in-origin` `:default`
         "#]],
     );
     let scratch = Scratch::new();
@@ -395,7 +395,7 @@ fn operations_are_held_against_what_they_need_and_take() {
             E0765 <:gett> `:kv` has no operation `:gett`
                 did you mean `:get`?
             E0765 <:value> `:value` does not apply to `:operation :get`
-                it takes `:key` `:default`
+                it takes `:key` `:as-in-origin` `:default`
             E0830 <{:adapter> `:op :call` needs `:tool`
                 `:tool`: The name of the tool on the server.
             E0830 <:a/b> the flow has no adapter `:a/b`

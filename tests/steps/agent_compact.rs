@@ -194,3 +194,13 @@ fn wrong_options_of_compact_are_named() {
         assert!(found.contains(expected), "{fields}: {found}");
     }
 }
+
+#[test]
+fn check_finds_a_wrong_part_of_the_window() {
+    let flow = "{:slug :a :flow '(flow/step :agent :a {:connection :ai :objective \"Read.\" :compact {:at 70}})}";
+    let found = Bench::new(Vec::new()).project.check(flow);
+    assert!(
+        found.contains("E1301 `:compact :at` must be from 0.1 to 0.95, and is 70"),
+        "{found}"
+    );
+}

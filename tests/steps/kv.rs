@@ -196,7 +196,7 @@ fn invalid_configs_are_refused() {
             ),
             (
                 "{:operation :get :key \"k\" :ttl 5}",
-                "E0765 `:ttl` does not apply to `:operation :get` | it takes `:key` `:default`",
+                "E0765 `:ttl` does not apply to `:operation :get` | it takes `:key` `:as-in-origin` `:default`",
             ),
         ],
     );

@@ -23,6 +23,15 @@ impl Judged {
         });
         judged.collect()
     }
+
+    /// Takes a decision over.
+    pub(super) fn decide(&mut self, decision: Decision) {
+        match decision {
+            Decision::Approve => {}
+            Decision::Edit(arguments) => self.call = self.call.edited(arguments),
+            Decision::Reject(comment) => self.refusal = Some(Refusal::Rejected { comment }),
+        }
+    }
 }
 
 impl Rounds<'_> {
@@ -44,13 +53,9 @@ impl Rounds<'_> {
         }
         let decided = self.decided(approval, &pending).await?;
         for (call, decision) in pending.iter().zip(decided) {
-            let Some(judged) = judged.iter_mut().find(|it| it.call.id == call.id) else {
-                continue;
-            };
-            match decision {
-                Decision::Approve => {}
-                Decision::Edit(arguments) => judged.call = judged.call.edited(arguments),
-                Decision::Reject(comment) => judged.refusal = Some(Refusal::Rejected { comment }),
+            let own = judged.iter_mut().find(|it| it.call.id == call.id);
+            if let Some(own) = own {
+                own.decide(decision);
             }
         }
         Ok(())

@@ -4,8 +4,8 @@ use flowstone_flow::flow::name_of;
 use flowstone_flow::step::StepError;
 use flowstone_lang::value::Value;
 
-use super::super::approval::{Decision, decisions};
-use super::super::calls::{Call, Refusal, of_reply};
+use super::super::approval::decisions;
+use super::super::calls::{Call, of_reply};
 use super::super::result::Ending;
 use super::Rounds;
 use super::approved::Judged;
@@ -30,11 +30,7 @@ impl Rounds<'_> {
             .map_err(wrong)?;
         let mut judged = Judged::of(calls);
         for (judged, decision) in judged.iter_mut().zip(decided) {
-            match decision {
-                Decision::Approve => {}
-                Decision::Edit(arguments) => judged.call = judged.call.edited(arguments),
-                Decision::Reject(comment) => judged.refusal = Some(Refusal::Rejected { comment }),
-            }
+            judged.decide(decision);
         }
         Ok(self.carry_out(&last, judged).await)
     }
