@@ -40,7 +40,7 @@ impl Agents {
         let more = settings(&outside.url("/v1"));
         scratch.write(
             "flowstone.edn",
-            &format!(r#"{{:allow {{:net ["127.0.0.1"]}} {more}}}"#),
+            format!(r#"{{:allow {{:net ["127.0.0.1"]}} {more}}}"#),
         );
         let api = Api::serve(&scratch);
         let mut agents = Agents {
