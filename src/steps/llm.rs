@@ -7,6 +7,7 @@
 mod answer;
 pub mod anthropic;
 mod ask;
+mod attachments;
 mod aws;
 mod azure;
 pub mod bedrock;
@@ -36,7 +37,8 @@ mod pause;
 mod places;
 pub mod prices;
 mod provider;
-pub mod provider_tools;
+pub mod provider_tool;
+mod provider_tools;
 pub mod responses;
 mod scripted;
 pub mod sigv4;
@@ -226,6 +228,7 @@ async fn call(
         model: &endpoint.model,
         sees: endpoint.can(Capability::Vision),
         fetches: endpoint.can(Capability::ImageUrls),
+        files: endpoint.dialect.family.files(&endpoint.dialect),
         is_fitting: false,
     };
     let tools = definitions::read(fields)?;

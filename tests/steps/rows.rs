@@ -28,6 +28,7 @@ mod language;
 mod limits;
 mod llm;
 mod llm_fallback;
+mod llm_files;
 mod llm_images;
 mod llm_provider_tools;
 mod llm_providers;

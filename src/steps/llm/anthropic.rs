@@ -9,6 +9,7 @@ mod stream;
 use reqwest::Url;
 use serde_json::{Map, Value as Json, json};
 
+use super::attachments;
 use super::call::{Call, Message, Opaque, Output, Part, Reply, Role, ToolCall, ToolChoice};
 use super::capability::Capability;
 use super::claude::{Claude, Thinking};
@@ -16,7 +17,7 @@ use super::dialect::Dialect;
 use super::error::LlmError;
 use super::family::{self, ANSWER_TOOL, ANSWER_VALUE_TOOL, Family, number};
 use super::places::{Mark, Place, places};
-use super::provider_tools::{ProviderTool, ProviderToolKind};
+use super::provider_tool::{ProviderTool, ProviderToolKind};
 use super::subset;
 
 /// The format.
@@ -64,6 +65,10 @@ impl Family for Anthropic {
 
     fn headers(&self) -> &'static [(&'static str, &'static str)] {
         &[("anthropic-version", "2023-06-01")]
+    }
+
+    fn files(&self, _dialect: &Dialect) -> &'static [&'static str] {
+        &[attachments::PDF]
     }
 
     fn provider_tool_options(&self, kind: ProviderToolKind) -> Option<&'static [&'static str]> {
@@ -472,7 +477,7 @@ fn messages(call: &Call) -> Json {
 fn text_of(message: &Message) -> String {
     let texts = message.content.iter().filter_map(|part| match part {
         Part::Text(text) => Some(text.as_str()),
-        Part::Image { .. } => None,
+        Part::File { .. } | Part::Image { .. } => None,
     });
     texts.collect()
 }
@@ -487,6 +492,10 @@ fn parts(parts: &[Part]) -> Vec<Json> {
         Part::Text(text) if text.is_empty() => None,
         Part::Text(text) => Some(text_block(text)),
         Part::Image { url, .. } => Some(image(url)),
+        Part::File { kind, data, name } => Some(json!({
+            "type": "document", "title": name,
+            "source": {"type": "base64", "media_type": kind, "data": data},
+        })),
     });
     blocks.collect()
 }

@@ -418,6 +418,8 @@ fn parts(parts: &[Part]) -> Vec<Json> {
         Part::Text(text) if text.trim().is_empty() => None,
         Part::Text(text) => Some(json!({"text": text})),
         Part::Image { url, .. } => image(url),
+        // No file is accepted for this format.
+        Part::File { .. } => None,
     });
     blocks.collect()
 }

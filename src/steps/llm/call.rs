@@ -3,7 +3,7 @@
 use serde_json::Value as Json;
 
 use super::citations::Citation;
-use super::provider_tools::ProviderTool;
+use super::provider_tool::ProviderTool;
 
 /// A request to a model.
 #[derive(Clone, Debug, Default)]
@@ -80,7 +80,7 @@ impl Message {
     pub fn plain_text(&self) -> String {
         let texts = self.content.iter().filter_map(|part| match part {
             Part::Text(text) => Some(text.as_str()),
-            Part::Image { .. } => None,
+            Part::File { .. } | Part::Image { .. } => None,
         });
         texts.collect()
     }
@@ -103,6 +103,14 @@ impl Message {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Part {
     Text(String),
+    /// A file other than an image.
+    File {
+        /// The content type.
+        kind: String,
+        /// The contents, in Base64.
+        data: String,
+        name: String,
+    },
     /// An image by its address, which may be a `data:` one.
     Image {
         url: String,
@@ -111,6 +119,10 @@ pub enum Part {
 }
 
 impl Part {
+    pub fn is_file(&self) -> bool {
+        matches!(self, Part::File { .. })
+    }
+
     pub fn is_image(&self) -> bool {
         matches!(self, Part::Image { .. })
     }

@@ -9,10 +9,11 @@ use std::borrow::Cow;
 use reqwest::Url;
 use serde_json::{Map, Value as Json, json};
 
+use super::attachments;
 use super::call::{Call, Message, Output, Part, Reply, Role, ToolChoice};
 use super::call_id;
 use super::capability::Capability;
-use super::dialect::{AskUsage, CallIds, Dialect, Effort};
+use super::dialect::{AskUsage, CallIds, Dialect, Effort, OPENAI, OPENAI_CHAT, OPENROUTER};
 use super::error::LlmError;
 use super::family::{self, Family, number};
 
@@ -32,6 +33,14 @@ impl Family for ChatCompletions {
 
     fn address(&self, base: &Url, _call: &Call) -> Url {
         family::below(base, "chat/completions")
+    }
+
+    fn files(&self, dialect: &Dialect) -> &'static [&'static str] {
+        let takes = [OPENAI.id, OPENAI_CHAT.id, OPENROUTER.id];
+        match takes.contains(&dialect.id) {
+            true => &[attachments::PDF, attachments::MP3, attachments::WAV],
+            false => &[],
+        }
     }
 
     fn encode(&self, call: &Call, dialect: &Dialect) -> Json {
@@ -247,6 +256,17 @@ fn arguments(text: &str) -> Cow<'_, str> {
 fn part(part: &Part) -> Json {
     match part {
         Part::Text(text) => json!({"type": "text", "text": text}),
+        Part::File { kind, data, name } if kind == attachments::PDF => {
+            let data = format!("data:{kind};base64,{data}");
+            json!({"type": "file", "file": {"filename": name, "file_data": data}})
+        }
+        Part::File { kind, data, .. } => {
+            let format = match kind == attachments::WAV {
+                true => "wav",
+                false => "mp3",
+            };
+            json!({"type": "input_audio", "input_audio": {"data": data, "format": format}})
+        }
         Part::Image { url, detail: None } => {
             json!({"type": "image_url", "image_url": {"url": url}})
         }

@@ -8,6 +8,9 @@ const BYTES: usize = 4;
 /// The estimate for an image, in bytes.
 const IMAGE: usize = BYTES * 800;
 
+/// The number of Base64 characters of a file that are estimated as one byte of text.
+const FILE: usize = 4;
+
 /// The key of `:usage` for the number of estimated tokens.
 pub(crate) const ESTIMATED: &str = "estimated-tokens";
 
@@ -22,6 +25,7 @@ pub(super) fn of_call(call: &Call) -> i64 {
         let parts = message.content.iter().map(|part| match part {
             Part::Text(text) => text.len(),
             Part::Image { .. } => IMAGE,
+            Part::File { data, .. } => data.len() / FILE,
         });
         // A role, with its markup.
         16 + parts.sum::<usize>() + of_calls(&message.tool_calls)

@@ -9,7 +9,7 @@ use super::call::{Call, Delta, Output, Reply};
 use super::dialect::Dialect;
 use super::error::LlmError;
 use super::frames::Frames;
-use super::provider_tools::ProviderToolKind;
+use super::provider_tool::ProviderToolKind;
 use crate::sse;
 
 /// A wire format.
@@ -22,6 +22,11 @@ pub trait Family: Sync {
 
     /// Returns the constant headers.
     fn headers(&self) -> &'static [(&'static str, &'static str)] {
+        &[]
+    }
+
+    /// Returns the content types of files, other than images, that messages may have.
+    fn files(&self, _dialect: &Dialect) -> &'static [&'static str] {
         &[]
     }
 

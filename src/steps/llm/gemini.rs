@@ -8,12 +8,13 @@ mod stream;
 use reqwest::Url;
 use serde_json::{Map, Value as Json, json};
 
+use super::attachments;
 use super::call::{Call, Message, Output, Part, Reply, Role, ToolCall, ToolChoice};
 use super::call_id;
 use super::dialect::Dialect;
 use super::error::LlmError;
 use super::family::{self, Family, number};
-use super::provider_tools::{ProviderTool, ProviderToolKind};
+use super::provider_tool::{ProviderTool, ProviderToolKind};
 
 /// The format.
 pub struct Gemini;
@@ -46,6 +47,10 @@ impl Family for Gemini {
         let mut url = family::below(base, &format!("{version}{model}:streamGenerateContent"));
         url.query_pairs_mut().append_pair("alt", "sse");
         url
+    }
+
+    fn files(&self, _dialect: &Dialect) -> &'static [&'static str] {
+        &[attachments::PDF, attachments::MP3, attachments::WAV]
     }
 
     fn provider_tool_options(&self, _kind: ProviderToolKind) -> Option<&'static [&'static str]> {
@@ -253,7 +258,7 @@ fn answered(call: &Call, message: &Message) -> Vec<Json> {
     for it in &message.content {
         match it {
             Part::Text(more) => text.push_str(more),
-            Part::Image { .. } => images.push(part(it)),
+            Part::File { .. } | Part::Image { .. } => images.push(part(it)),
         }
     }
     let value = serde_json::from_str(&text).unwrap_or(Json::String(text));
@@ -276,6 +281,7 @@ fn answered(call: &Call, message: &Message) -> Vec<Json> {
 fn part(part: &Part) -> Json {
     match part {
         Part::Text(text) => json!({"text": text}),
+        Part::File { kind, data, .. } => json!({"inlineData": {"mimeType": kind, "data": data}}),
         Part::Image { url, .. } => match family::data_url(url) {
             Some((kind, data)) => json!({"inlineData": {"mimeType": kind, "data": data}}),
             None => json!({"fileData": {"mimeType": image_type(url), "fileUri": url}}),

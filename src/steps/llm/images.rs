@@ -24,6 +24,8 @@ pub(super) struct Sight<'a> {
     pub sees: bool,
     /// Whether it fetches images from an address.
     pub fetches: bool,
+    /// The content types of other files that it accepts.
+    pub files: &'a [&'static str],
     /// Whether images that are too large for some provider are reduced.
     pub is_fitting: bool,
 }

@@ -7,6 +7,7 @@ use flowstone_flow::step::{Retry, StepContext, StepError};
 use flowstone_lang::value::Value;
 use serde_json::Value as Json;
 
+use super::attachments;
 use super::call::{Message, Opaque, Part, Role, ToolCall};
 use super::images::{self, Sight};
 use crate::connections::scalar_text;
@@ -190,6 +191,10 @@ async fn content(
         let message = format!("a message of `:{}` cannot have images", role.name());
         return Err(unfit(message).hint("they belong into messages of `:user`"));
     }
+    if role != Role::User && content.iter().any(Part::is_file) {
+        let message = format!("a message of `:{}` cannot have files", role.name());
+        return Err(unfit(message).hint("they belong into messages of `:user`"));
+    }
     Ok(content)
 }
 
@@ -244,13 +249,14 @@ async fn part(cx: &StepContext, entry: &Value, sight: &Sight<'_>) -> Result<Part
         }
         Some("image" | "image-url") => images::by_address(fields, sight).await,
         Some("image-resource") => images::of_resource(cx, fields, sight).await,
+        Some("file") => attachments::read(cx, fields, sight).await,
         other => {
             let found = other.map_or_else(
                 || "no type".to_string(),
                 |name| format!("the type `:{name}`"),
             );
             Err(unfit(format!("a part of `:content` has {found}"))
-                .hint("there are `:text`, `:image` and `:image-resource`"))
+                .hint("there are `:text`, `:image`, `:image-resource` and `:file`"))
         }
     }
 }

@@ -8,6 +8,7 @@ mod stream;
 use reqwest::Url;
 use serde_json::{Map, Value as Json, json};
 
+use super::attachments;
 use super::call::{Call, Message, Opaque, Output, Part, Reply, Role, ToolCall, ToolChoice};
 use super::capability::Capability;
 use super::chat_completions;
@@ -15,7 +16,7 @@ use super::dialect::Dialect;
 use super::error::LlmError;
 use super::family::{self, Family, number};
 use super::places::{Mark, Place, places};
-use super::provider_tools::{ProviderTool, ProviderToolKind};
+use super::provider_tool::{ProviderTool, ProviderToolKind};
 
 /// The format.
 pub struct Responses;
@@ -33,6 +34,10 @@ impl Family for Responses {
 
     fn address(&self, base: &Url, _call: &Call) -> Url {
         family::below(base, "responses")
+    }
+
+    fn files(&self, _dialect: &Dialect) -> &'static [&'static str] {
+        &[attachments::PDF]
     }
 
     fn provider_tool_options(&self, kind: ProviderToolKind) -> Option<&'static [&'static str]> {
@@ -253,7 +258,7 @@ fn input(call: &Call, keeps: bool) -> Vec<Json> {
 fn text_of(message: &Message) -> String {
     let texts = message.content.iter().filter_map(|part| match part {
         Part::Text(text) => Some(text.as_str()),
-        Part::Image { .. } => None,
+        Part::File { .. } | Part::Image { .. } => None,
     });
     texts.collect()
 }
@@ -269,6 +274,10 @@ fn content(parts: &[Part]) -> Json {
 fn part(part: &Part) -> Json {
     match part {
         Part::Text(text) => json!({"type": "input_text", "text": text}),
+        Part::File { kind, data, name } => {
+            let data = format!("data:{kind};base64,{data}");
+            json!({"type": "input_file", "filename": name, "file_data": data})
+        }
         Part::Image { url, detail: None } => json!({"type": "input_image", "image_url": url}),
         Part::Image {
             url,

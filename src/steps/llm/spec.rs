@@ -87,7 +87,7 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "messages",
         FieldType::Items,
-        "The conversation: `[{:role :user :content \"...\"}]`. Content may be parts: `{:type :text}`, `{:type :image :url}`, `{:type :image-resource :resource :detail :transport :processing}`. Answers and results of tools go back as `{:role :assistant :tool-calls :opaque}` and `{:role :tool :tool-call-id :content}`.",
+        "The conversation: `[{:role :user :content \"...\"}]`. Content may be parts: `{:type :text}`, `{:type :image :url}`, `{:type :image-resource :resource :detail :transport :processing}`, `{:type :file :resource}` for PDF documents and sounds. Answers and results of tools go back as `{:role :assistant :tool-calls :opaque}` and `{:role :tool :tool-call-id :content}`.",
     ),
     Field::optional("model", FieldType::Text, "The name of the model."),
     Field::optional(

@@ -11,7 +11,7 @@ const SHOWN_CHARS: usize = 300;
 pub(super) fn text(message: &Message) -> String {
     let texts = message.content.iter().filter_map(|part| match part {
         Part::Text(text) => Some(text.as_str()),
-        Part::Image { .. } => None,
+        Part::File { .. } | Part::Image { .. } => None,
     });
     texts.collect::<Vec<_>>().join("\n")
 }
