@@ -422,3 +422,63 @@ fn a_client_tool_in_a_nested_generation_pauses_both_also_over_a_killed_server() 
     assert_eq!(agents.turns().len(), 4);
     assert_eq!(agents.get("/agents/generations").json()["total"], 2);
 }
+
+#[test]
+fn memories_are_written_and_knowledge_is_searched_by_actions() {
+    let agents = Agents::serve();
+    let memory = agents.made("/memories", &json!({"name": "Customers"}));
+    agents.made(
+        "/documents",
+        &json!({"content": "Revenue was 4.2M in Q1.", "path": "/reports/q1.txt"}),
+    );
+    let tool = platform_tool(
+        &agents,
+        "kb",
+        &[
+            "create-memory-entry",
+            "search-documents",
+            "search-knowledge",
+        ],
+        json!({"preset_parameters": {"memory_id": memory}}),
+    );
+    let script = "call kb_create-memory-entry {\"content\": \"Revenue talks are by phone.\"}\ncall kb_search-documents {\"query\": \"Revenue\", \"min_score\": 0} & kb_search-knowledge {\"query\": \"Revenue\", \"min_score\": 0}\nsay done";
+    let agent = agents.agent(script, &[&tool], json!({}));
+    assert_eq!(
+        agents.generate(&agent, &json!({"prompt": "x"}))["text"],
+        "done"
+    );
+    let turns = agents.turns();
+    let properties = &turns[0]["tools"][0]["function"]["parameters"]["properties"];
+    assert!(
+        properties["content"].is_object() && properties["memory_id"].is_null(),
+        "{properties}"
+    );
+    let given = results(&turns[2]);
+    assert!(given[0].contains("created"), "{given:?}");
+    assert!(
+        given[1].contains("4.2M") && !given[1].contains("by phone"),
+        "{given:?}"
+    );
+    assert!(
+        given[2].contains("4.2M") && given[2].contains("by phone"),
+        "{given:?}"
+    );
+    let entries = agents.get(&format!("/memories/{memory}/entries")).json();
+    assert!(entries.to_string().contains("by phone"), "{entries}");
+    // The boundary of the seed's example.
+    let boundary = allow(&["documents:GetDocument", "documents:SearchDocuments"]);
+    let changed = agents.send(
+        "PUT",
+        &format!("/agents/{agent}"),
+        &json!({"boundary_policy": boundary}),
+    );
+    assert_eq!(changed.status, 200, "{changed:?}");
+    let before = agents.turns().len();
+    agents.generate(&agent, &json!({"prompt": "x"}));
+    let given = results(&agents.turns()[before + 2]);
+    assert!(
+        given[0].contains("boundary policy") && given[2].contains("boundary policy"),
+        "{given:?}"
+    );
+    assert!(given[1].contains("4.2M"), "{given:?}");
+}

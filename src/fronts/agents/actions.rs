@@ -3,9 +3,12 @@
 //! Each action is a row of [`ACTIONS`]: its name, the permission that policies decide about, its arguments, and the function that
 //! the route of the same operation calls. An action reaches records of one project only.
 
+mod knowledge;
+
 use flowstone_engine::Engine;
 use flowstone_engine::token::Scope;
 use flowstone_flow::step::LocalFuture;
+use flowstone_project::knowledge::Embedder;
 use serde_json::{Map, Value as Json, json};
 
 use super::body::{self, Body, Kind, Member, texts};
@@ -29,6 +32,8 @@ pub enum Subject {
     /// No record, or a new one.
     New,
     Record(Records),
+    /// A part of the record that the first id names.
+    Part(Records),
     Generation,
     Trace,
 }
@@ -49,7 +54,11 @@ impl Given {
     }
 }
 
-type Run = for<'a> fn(&'a Engine, &'a Given) -> LocalFuture<'a, Result<Json, ApiError>>;
+type Run = for<'a> fn(
+    &'a Engine,
+    &'a Given,
+    Option<&'a dyn Embedder>,
+) -> LocalFuture<'a, Result<Json, ApiError>>;
 
 /// A row of [`ACTIONS`].
 pub struct Action {
@@ -126,8 +135,8 @@ const fn edit(
     }
 }
 
-/// All actions, sorted by name.
-pub const ACTIONS: &[Action] = &[
+/// The actions on records other than memories, sorted by name.
+const ACTIONS: &[Action] = &[
     Action {
         scope: Scope::Run,
         ..edit(
@@ -139,7 +148,7 @@ pub const ACTIONS: &[Action] = &[
             "Adds a message of the user to a session, without an answer of its agent.",
             (&[AGENT, SESSION], Subject::Record(Records::Sessions)),
             sessions::MESSAGE,
-            |engine, given| Box::pin(add_message(engine, given)),
+            |engine, given, _| Box::pin(add_message(engine, given)),
         )
     },
     edit(
@@ -147,7 +156,7 @@ pub const ACTIONS: &[Action] = &[
         "Creates an actor.",
         (&[], Subject::New),
         actors::CREATE,
-        |engine, given| {
+        |engine, given, _| {
             Box::pin(async move {
                 let (actor, _) = actors::create(engine, given.body.clone()).await?;
                 Ok(actor)
@@ -159,7 +168,7 @@ pub const ACTIONS: &[Action] = &[
         "Creates an agent.",
         (&[], Subject::New),
         agent::MEMBERS,
-        |engine, given| Box::pin(agent::create(engine, given.body.clone())),
+        |engine, given, _| Box::pin(agent::create(engine, given.body.clone())),
     ),
     Action {
         scope: Scope::Run,
@@ -168,7 +177,7 @@ pub const ACTIONS: &[Action] = &[
             "Runs another agent, and returns its answer.",
             (&[AGENT], Subject::Record(Records::Agents)),
             generations::GENERATE,
-            |_, _| {
+            |_, _, _| {
                 Box::pin(std::future::ready(Err(ApiError::invalid(
                     "a generation is started by the step itself",
                 ))))
@@ -186,7 +195,7 @@ pub const ACTIONS: &[Action] = &[
             "Creates a session of an agent.",
             (&[AGENT], Subject::Record(Records::Agents)),
             sessions::CREATE,
-            |engine, given| Box::pin(sessions::create(engine, given.id(0), given.body.clone())),
+            |engine, given, _| Box::pin(sessions::create(engine, given.id(0), given.body.clone())),
         )
     },
     edit(
@@ -194,21 +203,21 @@ pub const ACTIONS: &[Action] = &[
         "Creates a document.",
         (&[], Subject::New),
         documents::CREATE,
-        |engine, given| Box::pin(documents::create(engine, given.body.clone())),
+        |engine, given, _| Box::pin(documents::create(engine, given.body.clone())),
     ),
     edit(
         ("create-tool", "tools:CreateTool", "tool"),
         "Creates a tool.",
         (&[], Subject::New),
         tools::CREATE,
-        |engine, given| Box::pin(tools::create(engine, given.body.clone())),
+        |engine, given, _| Box::pin(tools::create(engine, given.body.clone())),
     ),
     edit(
         ("delete-actor", "actors:DeleteActor", "actor"),
         "Deletes an actor.",
         (&[ACTOR], Subject::Record(Records::Actors)),
         &[],
-        |engine, given| {
+        |engine, given, _| {
             Box::pin(async move { gone(Records::Actors.delete(engine, given.id(0)).await) })
         },
     ),
@@ -217,7 +226,7 @@ pub const ACTIONS: &[Action] = &[
         "Deletes an agent.",
         (&[AGENT], Subject::Record(Records::Agents)),
         &[],
-        |engine, given| {
+        |engine, given, _| {
             Box::pin(async move { gone(Records::Agents.delete(engine, given.id(0)).await) })
         },
     ),
@@ -230,7 +239,7 @@ pub const ACTIONS: &[Action] = &[
         "Deletes a session.",
         (&[AGENT, SESSION], Subject::Record(Records::Sessions)),
         &[],
-        |engine, given| {
+        |engine, given, _| {
             Box::pin(async move {
                 let session = Session::find(engine, given.id(0), given.id(1)).await?;
                 gone(session.delete(engine).await)
@@ -242,7 +251,7 @@ pub const ACTIONS: &[Action] = &[
         "Deletes a document.",
         (&[DOCUMENT], Subject::Record(Records::Documents)),
         &[],
-        |engine, given| {
+        |engine, given, _| {
             Box::pin(async move { gone(Records::Documents.delete(engine, given.id(0)).await) })
         },
     ),
@@ -251,19 +260,19 @@ pub const ACTIONS: &[Action] = &[
         "Deletes a tool that no agent uses.",
         (&[TOOL], Subject::Record(Records::Tools)),
         &[],
-        |engine, given| Box::pin(async move { gone(tools::delete(engine, given.id(0)).await) }),
+        |engine, given, _| Box::pin(async move { gone(tools::delete(engine, given.id(0)).await) }),
     ),
     read(
         ("get-actor", "actors:GetActor", "actor"),
         "Shows an actor.",
         (&[ACTOR], Subject::Record(Records::Actors)),
-        |engine, given| Box::pin(shown(engine, Records::Actors, given, actors::shown)),
+        |engine, given, _| Box::pin(shown(engine, Records::Actors, given, actors::shown)),
     ),
     read(
         ("get-agent", "agents:GetAgent", "agent"),
         "Shows an agent.",
         (&[AGENT], Subject::Record(Records::Agents)),
-        |engine, given| Box::pin(shown(engine, Records::Agents, given, agent::shown)),
+        |engine, given, _| Box::pin(shown(engine, Records::Agents, given, agent::shown)),
     ),
     read(
         (
@@ -273,7 +282,7 @@ pub const ACTIONS: &[Action] = &[
         ),
         "Shows a generation.",
         (&[GENERATION], Subject::Generation),
-        |engine, given| {
+        |engine, given, _| {
             Box::pin(async move { Ok(generations::view(engine, given.id(0)).await?.to_record()) })
         },
     ),
@@ -281,7 +290,7 @@ pub const ACTIONS: &[Action] = &[
         ("get-agent-session", "sessions:GetAgentSession", "session"),
         "Shows a session.",
         (&[AGENT, SESSION], Subject::Record(Records::Sessions)),
-        |engine, given| {
+        |engine, given, _| {
             Box::pin(async move {
                 let session = Session::find(engine, given.id(0), given.id(1)).await?;
                 Ok(session.to_json(engine))
@@ -296,7 +305,7 @@ pub const ACTIONS: &[Action] = &[
         ),
         "Shows a provider, without its key.",
         (&[PROVIDER], Subject::Record(Records::Providers)),
-        |engine, given| {
+        |engine, given, _| {
             Box::pin(shown(
                 engine,
                 Records::Providers,
@@ -309,19 +318,19 @@ pub const ACTIONS: &[Action] = &[
         ("get-document", "documents:GetDocument", "document"),
         "Shows a document with its text.",
         (&[DOCUMENT], Subject::Record(Records::Documents)),
-        |engine, given| Box::pin(shown(engine, Records::Documents, given, documents::shown)),
+        |engine, given, _| Box::pin(shown(engine, Records::Documents, given, documents::shown)),
     ),
     read(
         ("get-tool", "tools:GetTool", "tool"),
         "Shows a tool.",
         (&[TOOL], Subject::Record(Records::Tools)),
-        |engine, given| Box::pin(shown(engine, Records::Tools, given, tools::shown)),
+        |engine, given, _| Box::pin(shown(engine, Records::Tools, given, tools::shown)),
     ),
     read(
         ("get-trace", "traces:GetTrace", "trace"),
         "Shows a trace with its steps.",
         (&[TRACE], Subject::Trace),
-        |engine, given| Box::pin(traces::show(engine, given.id(0))),
+        |engine, given, _| Box::pin(traces::show(engine, given.id(0))),
     ),
     read(
         (
@@ -331,19 +340,19 @@ pub const ACTIONS: &[Action] = &[
         ),
         "Lists the generations of a trace.",
         (&[TRACE], Subject::Trace),
-        |engine, given| Box::pin(traces::generations(engine, given.id(0))),
+        |engine, given, _| Box::pin(traces::generations(engine, given.id(0))),
     ),
     read(
         ("get-trace-tree", "traces:GetTraceTree", "trace"),
         "Shows the tree of a trace.",
         (&[TRACE], Subject::Trace),
-        |engine, given| Box::pin(traces::tree(engine, given.id(0))),
+        |engine, given, _| Box::pin(traces::tree(engine, given.id(0))),
     ),
     read(
         ("list-actors", "actors:ListActors", "actor"),
         "Lists actors.",
         (&[], Subject::New),
-        |engine, given| Box::pin(listed(engine, Records::Actors, given, actors::shown)),
+        |engine, given, _| Box::pin(listed(engine, Records::Actors, given, actors::shown)),
     ),
     Action {
         body: OF_AGENT,
@@ -355,7 +364,7 @@ pub const ACTIONS: &[Action] = &[
             ),
             "Lists generations, newest first.",
             (&[], Subject::New),
-            |engine, given| {
+            |engine, given, _| {
                 Box::pin(async move {
                     let page = generations::list(engine, &filter(given)).await?;
                     Ok(json!({"data": page.data, "total": page.total}))
@@ -373,7 +382,7 @@ pub const ACTIONS: &[Action] = &[
             ),
             "Lists the messages of a session, oldest first.",
             (&[AGENT, SESSION], Subject::Record(Records::Sessions)),
-            |engine, given| {
+            |engine, given, _| {
                 Box::pin(async move {
                     let session = Session::find(engine, given.id(0), given.id(1)).await?;
                     Ok(page(session.messages(engine).await?, given))
@@ -391,7 +400,7 @@ pub const ACTIONS: &[Action] = &[
             ),
             "Lists the sessions of an agent, oldest first.",
             (&[AGENT], Subject::Record(Records::Agents)),
-            |engine, given| {
+            |engine, given, _| {
                 Box::pin(async move {
                     let all = sessions::list(engine, given.id(0), (None, None)).await?;
                     Ok(page(all, given))
@@ -403,7 +412,7 @@ pub const ACTIONS: &[Action] = &[
         ("list-agents", "agents:ListAgents", "agent"),
         "Lists agents.",
         (&[], Subject::New),
-        |engine, given| Box::pin(listed(engine, Records::Agents, given, agent::shown)),
+        |engine, given, _| Box::pin(listed(engine, Records::Agents, given, agent::shown)),
     ),
     read(
         (
@@ -413,7 +422,7 @@ pub const ACTIONS: &[Action] = &[
         ),
         "Lists providers, without their keys.",
         (&[], Subject::New),
-        |engine, given| {
+        |engine, given, _| {
             Box::pin(listed(
                 engine,
                 Records::Providers,
@@ -426,19 +435,19 @@ pub const ACTIONS: &[Action] = &[
         ("list-documents", "documents:ListDocuments", "document"),
         "Lists documents.",
         (&[], Subject::New),
-        |engine, given| Box::pin(listed(engine, Records::Documents, given, documents::shown)),
+        |engine, given, _| Box::pin(listed(engine, Records::Documents, given, documents::shown)),
     ),
     read(
         ("list-tools", "tools:ListTools", "tool"),
         "Lists tools.",
         (&[], Subject::New),
-        |engine, given| Box::pin(listed(engine, Records::Tools, given, tools::shown)),
+        |engine, given, _| Box::pin(listed(engine, Records::Tools, given, tools::shown)),
     ),
     read(
         ("list-traces", "traces:ListTraces", "trace"),
         "Lists traces, newest first.",
         (&[], Subject::New),
-        |engine, given| {
+        |engine, given, _| {
             Box::pin(async move {
                 let page = traces::list(engine, &filter(given)).await?;
                 Ok(json!({"data": page.data, "total": page.total}))
@@ -450,28 +459,28 @@ pub const ACTIONS: &[Action] = &[
         "Changes an actor.",
         (&[ACTOR], Subject::Record(Records::Actors)),
         actors::UPDATE,
-        |engine, given| Box::pin(actors::update(engine, given.id(0), given.body.clone())),
+        |engine, given, _| Box::pin(actors::update(engine, given.id(0), given.body.clone())),
     ),
     edit(
         ("update-agent", "agents:UpdateAgent", "agent"),
         "Changes an agent.",
         (&[AGENT], Subject::Record(Records::Agents)),
         agent::MEMBERS,
-        |engine, given| Box::pin(agent::update(engine, given.id(0), given.body.clone())),
+        |engine, given, _| Box::pin(agent::update(engine, given.id(0), given.body.clone())),
     ),
     edit(
         ("update-document", "documents:UpdateDocument", "document"),
         "Changes a document.",
         (&[DOCUMENT], Subject::Record(Records::Documents)),
         documents::UPDATE,
-        |engine, given| Box::pin(documents::update(engine, given.id(0), given.body.clone())),
+        |engine, given, _| Box::pin(documents::update(engine, given.id(0), given.body.clone())),
     ),
     edit(
         ("update-session", "sessions:UpdateSession", "session"),
         "Changes a session.",
         (&[AGENT, SESSION], Subject::Record(Records::Sessions)),
         sessions::UPDATE,
-        |engine, given| {
+        |engine, given, _| {
             Box::pin(async move {
                 let session = Session::find(engine, given.id(0), given.id(1)).await?;
                 session.update(engine, given.body.clone()).await
@@ -483,7 +492,7 @@ pub const ACTIONS: &[Action] = &[
         "Changes a tool.",
         (&[TOOL], Subject::Record(Records::Tools)),
         tools::UPDATE,
-        |engine, given| Box::pin(tools::update(engine, given.id(0), given.body.clone())),
+        |engine, given, _| Box::pin(tools::update(engine, given.id(0), given.body.clone())),
     ),
 ];
 
@@ -547,9 +556,14 @@ async fn add_message(engine: &Engine, given: &Given) -> Result<Json, ApiError> {
     Ok(added.message)
 }
 
+/// Returns all actions.
+pub fn all() -> impl Iterator<Item = &'static Action> {
+    ACTIONS.iter().chain(knowledge::ACTIONS)
+}
+
 /// Returns the action of a name.
 pub fn find(name: &str) -> Option<&'static Action> {
-    ACTIONS.iter().find(|action| action.name == name)
+    all().find(|action| action.name == name)
 }
 
 impl Action {
@@ -621,7 +635,11 @@ impl Action {
                 request.tags = tags(given.body.get("tags"));
                 request.path = path(given.body.get("path"));
             }
-            Subject::Record(kind) => {
+            Subject::Record(kind) | Subject::Part(kind) => {
+                let id = match self.subject {
+                    Subject::Part(_) => given.id(0),
+                    Subject::New | Subject::Record(_) | Subject::Generation | Subject::Trace => id,
+                };
                 let record = kind.get_in(engine, &given.project, id).await?;
                 // A session of an agent is about the session, a new one about its agent.
                 request.kind = kind.noun().to_ascii_lowercase().replace(' ', "-");
@@ -636,7 +654,7 @@ impl Action {
                 }
                 request.id = match self.subject {
                     Subject::Trace => ids::trace(&row.id),
-                    Subject::Generation | Subject::New | Subject::Record(_) => {
+                    Subject::Generation | Subject::New | Subject::Part(_) | Subject::Record(_) => {
                         ids::generation(&row.id)
                     }
                 };
@@ -649,8 +667,13 @@ impl Action {
     ///
     /// # Errors
     /// As the route of the same operation.
-    pub async fn perform(&self, engine: &Engine, given: &Given) -> Result<Json, ApiError> {
-        (self.run)(engine, given).await
+    pub async fn perform(
+        &self,
+        engine: &Engine,
+        given: &Given,
+        embedder: Option<&dyn Embedder>,
+    ) -> Result<Json, ApiError> {
+        (self.run)(engine, given, embedder).await
     }
 }
 
@@ -680,8 +703,7 @@ pub fn check(body: &Body) -> Result<(), ApiError> {
     }
     for (idx, name) in names.iter().enumerate() {
         if find(name).is_none() {
-            let near =
-                flowstone_engine::diagnostic::nearest(name, ACTIONS.iter().map(|it| it.name));
+            let near = flowstone_engine::diagnostic::nearest(name, all().map(|it| it.name));
             let near = near.map(|near| format!("; did you mean `{near}`?"));
             return Err(ApiError::invalid(format!(
                 "`actions[{idx}]` is `{name}`, which is not an action{}",
@@ -746,38 +768,4 @@ pub fn preset(record: &Record, action: &Action) -> Option<Json> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn actions_are_sorted_and_named_after_their_permissions() {
-        let names: Vec<&str> = ACTIONS.iter().map(|it| it.name).collect();
-        assert!(names.is_sorted(), "{names:?}");
-        for action in ACTIONS {
-            let (_, operation) = action.permission.split_once(':').expect("a module");
-            let mut name = String::new();
-            for char in operation.chars() {
-                if char.is_ascii_uppercase() && !name.is_empty() {
-                    name.push('-');
-                }
-                name.push(char.to_ascii_lowercase());
-            }
-            assert_eq!(name, action.name);
-        }
-    }
-
-    #[test]
-    fn arguments_set_neither_project_nor_boundary_nor_identity() {
-        for action in ACTIONS {
-            let schema = action.schema();
-            for name in NOT_OF_ACTIONS {
-                assert!(schema["properties"].get(*name).is_none(), "{}", action.name);
-            }
-            assert!(
-                action
-                    .given("proj_a", &json!({"project_id": "proj_b"}))
-                    .is_err()
-            );
-        }
-    }
-}
+mod tests;

@@ -130,7 +130,7 @@ async fn subject(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::agents::actions::ACTIONS;
+    use crate::agents::actions;
 
     /// Returns the id of the operation of a route.
     fn operation(action: &str) -> String {
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn a_route_and_an_action_have_one_permission() {
-        for action in ACTIONS {
+        for action in actions::all() {
             let module = action.permission.split(':').next().unwrap_or_default();
             let asked = Asked {
                 operation: operation(action.name),

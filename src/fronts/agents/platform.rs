@@ -14,6 +14,8 @@ use flowstone_flow::step::{
 use flowstone_lang::value::Value;
 use flowstone_model::json::to_json;
 use flowstone_model::token::Scope;
+use flowstone_project::knowledge::Embedder;
+use flowstone_steps::embedder;
 use serde_json::{Map, Value as Json, json};
 
 use super::actions::{self, Action, Given};
@@ -118,7 +120,12 @@ async fn perform(cx: &StepContext, config: Value) -> Result<Outcome, StepError> 
             .await
             .map(Outcome::Child);
     }
-    let answer = action.perform(&engine, &given).await.map_err(of_api)?;
+    let found = embedder::embedder(cx.settings(), |name| cx.secret_of_settings(name))
+        .map_err(|error| wrong(error.to_string()))?
+        .map(|embedder| embedder.seen_by(cx.exchanges()));
+    let embedder = found.as_ref().map(|it| it as &dyn Embedder);
+    let answer = action.perform(&engine, &given, embedder).await;
+    let answer = answer.map_err(of_api)?;
     Ok(Outcome::Value(from_json(&answer)))
 }
 

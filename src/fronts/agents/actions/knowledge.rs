@@ -1,0 +1,172 @@
+//! Platform actions on memories and their entries, and the search of knowledge.
+
+use flowstone_engine::Engine;
+use flowstone_engine::token::Scope;
+use flowstone_project::knowledge::Embedder;
+use serde_json::{Value as Json, json};
+
+use super::super::body::{Kind, Member};
+use super::super::error::ApiError;
+use super::super::records::Records;
+use super::super::{knowledge, memories};
+use super::{Action, Given, PAGE, Subject, edit, gone, page, read, shown};
+
+const MEMORY: Member = Member::required("memory_id", Kind::Text, "The memory.");
+const ENTRY: Member = Member::required("entry_id", Kind::Text, "The entry.");
+const OF_MEMORY: (&[Member], Subject) = (&[MEMORY], Subject::Record(Records::Memories));
+const OF_ENTRY: (&[Member], Subject) = (&[MEMORY, ENTRY], Subject::Part(Records::Memories));
+
+/// The actions, sorted by name.
+pub(super) const ACTIONS: &[Action] = &[
+    edit(
+        ("create-memory", "memories:CreateMemory", "memory"),
+        "Creates a memory.",
+        (&[], Subject::New),
+        memories::CREATE,
+        |engine, given, _| Box::pin(memories::create(engine, given.body.clone())),
+    ),
+    edit(
+        (
+            "create-memory-entry",
+            "memories:CreateMemoryEntry",
+            "memory",
+        ),
+        "Writes a fact to a memory: skipped if it is known, appended to an entry like it, or an entry of its own.",
+        OF_MEMORY,
+        memories::CREATE_ENTRY,
+        |engine, given, embedder| {
+            Box::pin(async move {
+                let body = given.body.clone();
+                let (entry, _) = memories::write(engine, embedder, given.id(0), body).await?;
+                Ok(entry)
+            })
+        },
+    ),
+    edit(
+        ("delete-memory", "memories:DeleteMemory", "memory"),
+        "Deletes a memory that no agent and no actor uses, with its entries.",
+        OF_MEMORY,
+        &[],
+        |engine, given, _| {
+            Box::pin(async move { gone(memories::delete(engine, given.id(0)).await) })
+        },
+    ),
+    edit(
+        (
+            "delete-memory-entry",
+            "memories:DeleteMemoryEntry",
+            "memory",
+        ),
+        "Deletes an entry of a memory.",
+        OF_ENTRY,
+        &[],
+        |engine, given, _| {
+            Box::pin(
+                async move { gone(memories::delete_entry(engine, given.id(0), given.id(1)).await) },
+            )
+        },
+    ),
+    read(
+        ("get-memory", "memories:GetMemory", "memory"),
+        "Shows a memory.",
+        OF_MEMORY,
+        |engine, given, _| Box::pin(shown(engine, Records::Memories, given, memories::shown)),
+    ),
+    read(
+        ("get-memory-entry", "memories:GetMemoryEntry", "memory"),
+        "Shows an entry of a memory.",
+        OF_ENTRY,
+        |engine, given, _| Box::pin(memories::entry(engine, given.id(0), given.id(1))),
+    ),
+    read(
+        ("list-memories", "memories:ListMemories", "memory"),
+        "Lists memories.",
+        (&[], Subject::New),
+        |engine, given, _| {
+            Box::pin(async move {
+                Ok(page(
+                    memories::list(engine, Some(&given.project), &[]).await?,
+                    given,
+                ))
+            })
+        },
+    ),
+    Action {
+        body: PAGE,
+        ..read(
+            (
+                "list-memory-entries",
+                "memories:ListMemoryEntries",
+                "memory",
+            ),
+            "Lists the entries of a memory, oldest first.",
+            OF_MEMORY,
+            |engine, given, _| {
+                Box::pin(
+                    async move { Ok(page(memories::entries(engine, given.id(0)).await?, given)) },
+                )
+            },
+        )
+    },
+    Action {
+        scope: Scope::Read,
+        ..edit(
+            ("search-documents", "documents:SearchDocuments", "document"),
+            "Searches documents by their meaning and words.",
+            (&[], Subject::New),
+            knowledge::SEARCH,
+            |engine, given, embedder| Box::pin(documents(engine, given, embedder)),
+        )
+    },
+    Action {
+        scope: Scope::Read,
+        ..edit(
+            ("search-knowledge", "knowledge:SearchKnowledge", "knowledge"),
+            "Searches documents and memories by their meaning and words.",
+            (&[], Subject::New),
+            knowledge::SEARCH,
+            |engine, given, embedder| {
+                Box::pin(knowledge::search(engine, embedder, given.body.clone()))
+            },
+        )
+    },
+    edit(
+        ("update-memory", "memories:UpdateMemory", "memory"),
+        "Changes a memory.",
+        OF_MEMORY,
+        memories::UPDATE_MEMORY,
+        |engine, given, _| Box::pin(memories::update(engine, given.id(0), given.body.clone())),
+    ),
+    edit(
+        (
+            "update-memory-entry",
+            "memories:UpdateMemoryEntry",
+            "memory",
+        ),
+        "Changes an entry of a memory.",
+        OF_ENTRY,
+        memories::UPDATE_ENTRY,
+        |engine, given, _| {
+            let body = given.body.clone();
+            Box::pin(memories::update_entry(
+                engine,
+                given.id(0),
+                given.id(1),
+                body,
+            ))
+        },
+    ),
+];
+
+/// Searches as [`knowledge::search`] does, and leaves memories out: their permission is another one.
+async fn documents(
+    engine: &Engine,
+    given: &Given,
+    embedder: Option<&dyn Embedder>,
+) -> Result<Json, ApiError> {
+    let mut found = knowledge::search(engine, embedder, given.body.clone()).await?;
+    if let Some(results) = found.get_mut("results").and_then(Json::as_array_mut) {
+        results.retain(|it| it["source_type"] == json!("document"));
+    }
+    Ok(found)
+}
