@@ -32,6 +32,7 @@ use tokio::sync::mpsc;
 
 use client::Heard;
 use connection::ToolCall;
+use error::McpError;
 pub use message::{answer_of, misfits};
 use pool::{Ask, Lazy, Reply};
 use query::Query;
@@ -326,8 +327,8 @@ impl Mcp {
                 .and_then(|tool| tool.input_schema.clone()),
         };
         let (sender, mut receiver) = mpsc::channel(64);
-        let target = server::target(cx, adapter)?.with_headers(fields)?;
-        let asked = self.ask(target, adapter, Ask::Call(call, sender));
+        let target = server::target(cx, adapter).await?.with_headers(fields)?;
+        let asked = self.ask(cx, target, adapter, Ask::Call(call, sender));
         tokio::pin!(asked);
         loop {
             tokio::select! {
@@ -346,8 +347,8 @@ impl Mcp {
         adapter: &McpAdapter,
         fields: Fields<'_>,
     ) -> Result<Value, StepError> {
-        let target = server::target(cx, adapter)?.with_headers(fields)?;
-        let Reply::Tools(all) = self.ask(target, adapter, Ask::List).await? else {
+        let target = server::target(cx, adapter).await?.with_headers(fields)?;
+        let Reply::Tools(all) = self.ask(cx, target, adapter, Ask::List).await? else {
             return Err(lost());
         };
         let listed = all
@@ -364,8 +365,8 @@ impl Mcp {
         adapter: &McpAdapter,
         (query, fields): (Query, Fields<'_>),
     ) -> Result<Value, StepError> {
-        let target = server::target(cx, adapter)?.with_headers(fields)?;
-        match self.ask(target, adapter, Ask::Query(query)).await? {
+        let target = server::target(cx, adapter).await?.with_headers(fields)?;
+        match self.ask(cx, target, adapter, Ask::Query(query)).await? {
             Reply::Facts(facts) => Ok(json::from_json(&facts)),
             Reply::Answer(_) | Reply::Tools(_) => Err(lost()),
         }
@@ -373,6 +374,7 @@ impl Mcp {
 
     async fn ask(
         &self,
+        cx: &StepContext,
         target: Target,
         adapter: &McpAdapter,
         ask: Ask,
@@ -385,8 +387,15 @@ impl Mcp {
                 format!("no thread for MCP can be started: {error}"),
             )
         })?;
-        let reply = pool.ask(target, ask, limit).await.ok_or_else(lost)?;
-        Ok(reply?)
+        let reply = pool.ask(target.clone(), ask.clone(), limit).await;
+        match reply.ok_or_else(lost)? {
+            // The server did nothing, so the request is sent once more with a new token.
+            Err(error @ McpError::Refused { status: 401, .. }) => match target.renewed(cx).await? {
+                Some(target) => Ok(pool.ask(target, ask, limit).await.ok_or_else(lost)??),
+                None => Err(error.into()),
+            },
+            reply => Ok(reply?),
+        }
     }
 }
 

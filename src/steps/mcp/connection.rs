@@ -70,7 +70,7 @@ pub(super) struct Connection {
 pub(super) type Watchers = Arc<Mutex<HashMap<ProgressToken, Watcher>>>;
 
 /// A tool call.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct ToolCall {
     pub tool: String,
     pub arguments: Map<String, Json>,

@@ -25,7 +25,11 @@ pub(super) enum McpError {
     #[error(transparent)]
     Http(HttpError),
     #[error("{server} denies access: {cause}")]
-    Refused { server: String, cause: String },
+    Refused {
+        server: String,
+        status: u16,
+        cause: String,
+    },
     #[error("{server} answers with status {status}")]
     Status {
         server: String,

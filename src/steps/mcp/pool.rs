@@ -39,6 +39,7 @@ pub(super) struct Pool {
 }
 
 /// A request to the thread.
+#[derive(Clone)]
 pub(super) enum Ask {
     Call(ToolCall, Watcher),
     /// Lists the tools.
