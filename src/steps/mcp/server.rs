@@ -28,6 +28,9 @@ pub(super) struct Target {
     pub server: Server,
     /// Removes the secrets that the run knows from what a program prints.
     pub redactor: Arc<Redactor>,
+    /// Whether people are asked the server's questions. Such a connection serves one call at a time, so that it is known
+    /// which call a question belongs to.
+    pub asks: bool,
 }
 
 /// The way to reach a server. Equal ones share a connection. Not printable: it contains secrets.
@@ -91,6 +94,11 @@ const OWN_HEADERS: &[&str] = &[
 ];
 
 impl Target {
+    /// Lets the server ask people.
+    pub(super) fn asking(self, asks: bool) -> Target {
+        Target { asks, ..self }
+    }
+
     /// Adds the `:headers` of a step. A header of the connection with the same name is replaced.
     ///
     /// # Errors
@@ -148,6 +156,7 @@ pub(super) fn target(cx: &StepContext, adapter: &McpAdapter) -> Result<Target, S
         name: format!("`:{name}`"),
         server,
         redactor: cx.redactor(),
+        asks: false,
     })
 }
 
