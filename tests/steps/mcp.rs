@@ -425,7 +425,7 @@ fn missing_adapters_and_tools_are_named() {
             "{:adapter :f/all :op :list-tools :tool \"echo\"}",
             expect![[r#"
                 E0830 `:tool` does not apply to `:op :list-tools`
-                  it takes `:adapter`"#]],
+                  it takes `:adapter` `:headers`"#]],
         ),
     ] {
         // Computed, so that the error comes from the step and not from `check`.

@@ -33,6 +33,9 @@ pub(super) struct Target {
     pub login: Option<Lent>,
     /// Whether the step sends a token of its own instead.
     pub has_own_token: bool,
+    /// Whether people are asked the server's questions. Such a connection serves one call at a time, so that it is known
+    /// which call a question belongs to.
+    pub asks: bool,
 }
 
 /// The way to reach a server. Equal ones share a connection. Not printable: it contains secrets.
@@ -118,6 +121,11 @@ impl Target {
         }))
     }
 
+    /// Lets the server ask people.
+    pub(super) fn asking(self, asks: bool) -> Target {
+        Target { asks, ..self }
+    }
+
     /// Adds the `:headers` of a step. A header of the connection with the same name is replaced.
     ///
     /// # Errors
@@ -182,6 +190,7 @@ pub(super) async fn target(cx: &StepContext, adapter: &McpAdapter) -> Result<Tar
             McpTransport::Stdio => None,
             McpTransport::StreamableHttp => Lent::of(cx, &connection)?,
         },
+        asks: false,
     })
 }
 

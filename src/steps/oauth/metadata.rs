@@ -109,7 +109,9 @@ async fn resource(wire: &Wire, base: &Url) -> Result<Resource, StepError> {
             .hint("name the authorization server in `:auth`: `:issuer \"https://...\"`"));
         }
         resource.name = Some(name.to_owned());
-        resource.issuer = found["authorization_servers"][0].as_str().map(str::to_owned);
+        resource.issuer = found["authorization_servers"][0]
+            .as_str()
+            .map(str::to_owned);
         if resource.scopes.is_empty() {
             resource.scopes = texts(&found["scopes_supported"]);
         }

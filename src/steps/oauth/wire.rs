@@ -149,8 +149,8 @@ impl Wire {
 
     /// Sends data, and returns the answer's status and data.
     pub(super) async fn json(&self, url: &Url, json: &Json) -> Result<(u16, Json), StepError> {
-        let headers = ["accept", "content-type"]
-            .map(|name| (name.to_owned(), "application/json".to_owned()));
+        let headers =
+            ["accept", "content-type"].map(|name| (name.to_owned(), "application/json".to_owned()));
         let body = Some(json.to_string().into_bytes());
         let sent = self.send(Method::POST, url, headers.to_vec(), (body, Vec::new()));
         let answer = sent.await?;

@@ -15,23 +15,30 @@ use crate::http::answer::Answer;
 use crate::http::problem::Problem;
 use crate::http::server::{EngineContext, Shared};
 
-/// The nouns whose records have tags, and the scope that changes them.
-const NOUNS: &[(&str, Records, Scope)] = &[
-    ("actors", Records::Actors, Scope::Run),
-    ("agents", Records::Agents, Scope::Edit),
-    ("ai-providers", Records::Providers, Scope::Edit),
-    ("documents", Records::Documents, Scope::Run),
-    ("memories", Records::Memories, Scope::Run),
-    ("projects", Records::Projects, Scope::Edit),
-    ("secrets", Records::Secrets, Scope::Edit),
-    ("tools", Records::Tools, Scope::Edit),
+/// The addresses of tags, with the records that have them, and the scope that changes them.
+const PATHS: &[(&str, Records, Scope)] = &[
+    ("/api/v1/actors/{id}/tags", Records::Actors, Scope::Run),
+    ("/api/v1/agents/{id}/tags", Records::Agents, Scope::Edit),
+    (
+        "/api/v1/ai-providers/{id}/tags",
+        Records::Providers,
+        Scope::Edit,
+    ),
+    (
+        "/api/v1/documents/{id}/tags",
+        Records::Documents,
+        Scope::Run,
+    ),
+    ("/api/v1/memories/{id}/tags", Records::Memories, Scope::Run),
+    ("/api/v1/projects/{id}/tags", Records::Projects, Scope::Edit),
+    ("/api/v1/secrets/{id}/tags", Records::Secrets, Scope::Edit),
+    ("/api/v1/tools/{id}/tags", Records::Tools, Scope::Edit),
 ];
 
 pub(super) fn routes() -> Router<Shared> {
-    let nouns = NOUNS.iter().map(|(noun, kind, scope)| {
-        let tags = of_record(*kind, *scope);
-        Router::new().route(&format!("/api/v1/{noun}/{{id}}/tags"), tags)
-    });
+    let nouns = PATHS
+        .iter()
+        .map(|(path, kind, scope)| Router::new().route(path, of_record(*kind, *scope)));
     nouns
         .fold(Router::new(), Router::merge)
         .route("/api/v1/agents/generations/{id}/tags", of_run("generation"))
