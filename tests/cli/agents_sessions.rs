@@ -216,6 +216,8 @@ fn tags_are_replaced_and_merged() {
     let memory = agents.made("/memories", &json!({"name": "M", "tags": ["vip", "b:2"]}));
     let document = agents.made("/documents", &json!({"content": "x"}));
     let project = agents.made("/projects", &json!({"name": "other"}));
+    let policy = agents.made("/policies", &json!({"document": {"statement": []}}));
+    let key = agents.made("/api-keys", &json!({"name": "k"}));
     let done = agents.generate(&agent, &json!({"prompt": "x"}));
     let of = |name: &str| done[name].as_str().expect("an id").to_owned();
     let path = format!("/memories/{memory}/tags");
@@ -227,7 +229,9 @@ fn tags_are_replaced_and_merged() {
         format!("/agents/{agent}/tags"),
         format!("/agents/generations/{}/tags", of("id")),
         format!("/ai-providers/{}/tags", agents.provider),
+        format!("/api-keys/{key}/tags"),
         format!("/documents/{document}/tags"),
+        format!("/policies/{policy}/tags"),
         format!("/projects/{project}/tags"),
         format!("/tools/{tool}/tags"),
         format!("/traces/{}/tags", of("trace_id")),
@@ -248,6 +252,10 @@ fn tags_are_replaced_and_merged() {
     assert_eq!(
         agents.get(&format!("/memories/{memory}")).json()["tags"],
         json!(["b:2", "c:3"])
+    );
+    assert_eq!(
+        agents.get(&format!("/policies/{policy}")).json()["tags"],
+        json!({"b": "2", "c": "3"})
     );
     assert_eq!(
         error(&agents.get("/agents/agt_none/tags")),

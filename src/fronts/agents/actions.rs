@@ -4,18 +4,19 @@
 //! the route of the same operation calls. An action reaches records of one project only.
 
 mod knowledge;
+mod tags;
 
 use flowstone_engine::Engine;
 use flowstone_engine::token::Scope;
 use flowstone_flow::step::LocalFuture;
 use flowstone_project::knowledge::Embedder;
-use serde_json::{Map, Value as Json, json};
+use serde_json::{Value as Json, json};
 
 use super::body::{self, Body, Kind, Member, texts};
 use super::error::ApiError;
 use super::generations::{self, Filter};
 use super::policies::Request;
-use super::records::{Record, Records};
+use super::records::{Record, Records, tags_of};
 use super::sessions::{self, Session};
 use super::{actors, agent, documents, ids, tools, traces};
 
@@ -27,9 +28,10 @@ const LISTED: usize = 100;
 const NOT_OF_ACTIONS: &[&str] = &["boundary_policy", "project_id", "stream", "tool_context"];
 
 /// The record that an action is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Subject {
     /// No record, or a new one.
+    #[default]
     New,
     Record(Records),
     /// A part of the record that the first id names.
@@ -45,6 +47,7 @@ pub struct Given {
     pub project: String,
     /// The ids in the path, as in the route.
     pub ids: Vec<String>,
+    pub subject: Subject,
     pub body: Json,
 }
 
@@ -558,7 +561,8 @@ async fn add_message(engine: &Engine, given: &Given) -> Result<Json, ApiError> {
 
 /// Returns all actions.
 pub fn all() -> impl Iterator<Item = &'static Action> {
-    ACTIONS.iter().chain(knowledge::ACTIONS)
+    let more = knowledge::ACTIONS.iter().chain(tags::ACTIONS);
+    ACTIONS.iter().chain(more)
 }
 
 /// Returns the action of a name.
@@ -606,6 +610,13 @@ impl Action {
             };
             ids.push(id);
         }
+        // Null removes what is removable.
+        if is_change {
+            let nulls = arguments.as_object().into_iter().flatten();
+            let nulls = nulls.filter(|(_, value)| value.is_null());
+            body.0
+                .extend(nulls.map(|(name, value)| (name.clone(), value.clone())));
+        }
         // New records belong to the project of the agent, whatever the model says.
         if self.subject == Subject::New && self.body.iter().any(|it| it.name == "project_id") {
             body.0.insert("project_id".to_owned(), json!(project));
@@ -613,6 +624,7 @@ impl Action {
         Ok(Given {
             project: project.to_owned(),
             ids,
+            subject: self.subject,
             body: Json::Object(body.0),
         })
     }
@@ -632,7 +644,7 @@ impl Action {
         let id = given.ids.last().map_or("", String::as_str);
         match self.subject {
             Subject::New => {
-                request.tags = tags(given.body.get("tags"));
+                request.tags = tags_of(given.body.get("tags"));
                 request.path = path(given.body.get("path"));
             }
             Subject::Record(kind) | Subject::Part(kind) => {
@@ -644,7 +656,7 @@ impl Action {
                 // A session of an agent is about the session, a new one about its agent.
                 request.kind = kind.noun().to_ascii_lowercase().replace(' ', "-");
                 request.id = record.id().to_owned();
-                request.tags = tags(record.get("tags"));
+                request.tags = tags_of(record.get("tags"));
                 request.path = path(record.get("path"));
             }
             Subject::Generation | Subject::Trace => {
@@ -675,10 +687,6 @@ impl Action {
     ) -> Result<Json, ApiError> {
         (self.run)(engine, given, embedder).await
     }
-}
-
-fn tags(tags: Option<&Json>) -> Map<String, Json> {
-    tags.and_then(Json::as_object).cloned().unwrap_or_default()
 }
 
 fn path(path: Option<&Json>) -> Option<String> {

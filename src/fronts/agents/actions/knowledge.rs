@@ -11,7 +11,7 @@ use super::super::records::Records;
 use super::super::{knowledge, memories};
 use super::{Action, Given, PAGE, Subject, edit, gone, page, read, shown};
 
-const MEMORY: Member = Member::required("memory_id", Kind::Text, "The memory.");
+pub(super) const MEMORY: Member = Member::required("memory_id", Kind::Text, "The memory.");
 const ENTRY: Member = Member::required("entry_id", Kind::Text, "The entry.");
 const OF_MEMORY: (&[Member], Subject) = (&[MEMORY], Subject::Record(Records::Memories));
 const OF_ENTRY: (&[Member], Subject) = (&[MEMORY, ENTRY], Subject::Part(Records::Memories));

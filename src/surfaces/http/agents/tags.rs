@@ -20,8 +20,10 @@ const NOUNS: &[(&str, Records, Scope)] = &[
     ("actors", Records::Actors, Scope::Run),
     ("agents", Records::Agents, Scope::Edit),
     ("ai-providers", Records::Providers, Scope::Edit),
+    ("api-keys", Records::Keys, Scope::Admin),
     ("documents", Records::Documents, Scope::Run),
     ("memories", Records::Memories, Scope::Run),
+    ("policies", Records::Policies, Scope::Admin),
     ("projects", Records::Projects, Scope::Edit),
     ("secrets", Records::Secrets, Scope::Edit),
     ("tools", Records::Tools, Scope::Edit),
@@ -82,7 +84,11 @@ pub(super) async fn change_of(
     (headers, body): (HeaderMap, Body),
 ) -> Result<Option<Tags>, Problem> {
     if method == Method::GET || method == Method::HEAD {
-        client.need(Scope::Read)?;
+        // Who may not see a record does not see its tags.
+        client.need(match scope {
+            Scope::Admin => Scope::Admin,
+            _ => Scope::Read,
+        })?;
         return Ok(None);
     }
     client.need(scope)?;
