@@ -106,10 +106,13 @@ fn a_session_has_one_generation_at_a_time() {
     );
     let busy = agents.post(&format!("{at}/generate"), &json!({}));
     assert_eq!(error(&busy), "409 GENERATION_ALREADY_IN_PROGRESS");
+    let generating = agents.get(&at).json()["generating_at"].clone();
+    assert!(generating.is_string(), "{generating}");
     let generation = busy.json()["error"]["meta"]["generation_id"].clone();
     let outputs = json!({"generation_id": generation, "tool_outputs": [{"tool_call_id": "c0.0", "output": "y"}]});
     let done = agents.post(&format!("{at}/tool-outputs"), &outputs).json();
     assert_eq!(done["message"]["content"], "done");
+    assert_eq!(agents.get(&at).json()["generating_at"], Value::Null);
     assert_eq!(agents.turns().len(), 2);
 }
 

@@ -296,7 +296,7 @@ const ACTIONS: &[Action] = &[
         |engine, given, _| {
             Box::pin(async move {
                 let session = Session::find(engine, given.id(0), given.id(1)).await?;
-                Ok(session.to_json(engine))
+                session.to_json(engine).await
             })
         },
     ),

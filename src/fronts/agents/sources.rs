@@ -115,7 +115,10 @@ pub(super) fn lines(out: &mut Lines) {
     );
     out.line(38, "(:body (flow/step :http :source config)))");
     // Servers of tools give data as text.
-    out.line(29, "data (if (string? answer) {:json answer} {:value answer})");
+    out.line(
+        29,
+        "data (if (string? answer) {:json answer} {:value answer})",
+    );
     out.line(
         29,
         "found (flow/step :jq :selected (assoc data :filter (:filter source)))]",

@@ -15,26 +15,38 @@ use crate::http::answer::Answer;
 use crate::http::problem::Problem;
 use crate::http::server::{EngineContext, Shared};
 
-/// The nouns whose records have tags, and the scope that changes them.
-const NOUNS: &[(&str, Records, Scope)] = &[
-    ("actors", Records::Actors, Scope::Run),
-    ("agents", Records::Agents, Scope::Edit),
-    ("ai-providers", Records::Providers, Scope::Edit),
-    ("api-keys", Records::Keys, Scope::Admin),
-    ("documents", Records::Documents, Scope::Run),
-    ("memories", Records::Memories, Scope::Run),
-    ("policies", Records::Policies, Scope::Admin),
-    ("projects", Records::Projects, Scope::Edit),
-    ("secrets", Records::Secrets, Scope::Edit),
-    ("tools", Records::Tools, Scope::Edit),
+/// The addresses of the tags of records, and the scope that changes them.
+const OF_RECORDS: &[(&str, Records, Scope)] = &[
+    ("/api/v1/actors/{id}/tags", Records::Actors, Scope::Run),
+    ("/api/v1/agents/{id}/tags", Records::Agents, Scope::Edit),
+    (
+        "/api/v1/ai-providers/{id}/tags",
+        Records::Providers,
+        Scope::Edit,
+    ),
+    ("/api/v1/api-keys/{id}/tags", Records::Keys, Scope::Admin),
+    (
+        "/api/v1/documents/{id}/tags",
+        Records::Documents,
+        Scope::Run,
+    ),
+    ("/api/v1/memories/{id}/tags", Records::Memories, Scope::Run),
+    (
+        "/api/v1/policies/{id}/tags",
+        Records::Policies,
+        Scope::Admin,
+    ),
+    ("/api/v1/projects/{id}/tags", Records::Projects, Scope::Edit),
+    ("/api/v1/secrets/{id}/tags", Records::Secrets, Scope::Edit),
+    ("/api/v1/tools/{id}/tags", Records::Tools, Scope::Edit),
 ];
 
 pub(super) fn routes() -> Router<Shared> {
-    let nouns = NOUNS.iter().map(|(noun, kind, scope)| {
+    let records = OF_RECORDS.iter().map(|(path, kind, scope)| {
         let tags = of_record(*kind, *scope);
-        Router::new().route(&format!("/api/v1/{noun}/{{id}}/tags"), tags)
+        Router::new().route(path, tags)
     });
-    nouns
+    records
         .fold(Router::new(), Router::merge)
         .route("/api/v1/agents/generations/{id}/tags", of_run("generation"))
         .route("/api/v1/traces/{id}/tags", of_run("trace"))
