@@ -533,3 +533,39 @@ fn actions_change_tags_and_conditions_see_the_tags_of_a_memory() {
         (&json!({"team": "red"}), &Value::Null)
     );
 }
+
+#[test]
+fn an_action_needs_the_scope_of_its_route() {
+    let agents = Agents::serve();
+    let memory = agents.made("/memories", &json!({"name": "M", "tags": ["a:1"]}));
+    agents.made("/memories", &json!({"name": "other"}));
+    let names = [
+        "create-memory-entry",
+        "create-actor",
+        "create-document",
+        "list-memories",
+    ];
+    let tool = platform_tool(&agents, "p", &names, json!({}));
+    let script = format!(
+        "call p_create-memory-entry {{\"memory_id\": \"{memory}\", \"content\": \"A fact.\"}} & p_create-actor {{\"name\": \"Ada\"}} & p_create-document {{\"content\": \"x\"}} & p_list-memories {{\"tags\": [\"a:*\"]}}\nsay done"
+    );
+    let agent = agents.agent(&script, &[&tool], json!({}));
+    let args = [
+        "tokens", "create", "--name", "runner", "--scope", "run", "--scope", "read",
+    ];
+    let token = agents.scratch.run(&args).ok().trim_end().to_owned();
+    let path = format!("/api/v1/agents/{agent}/generate");
+    let done = agents.api.post_as(&token, &path, &json!({"prompt": "x"}));
+    assert_eq!(done.json()["text"], "done", "{done:?}");
+    let given = results(&agents.turns()[1]);
+    assert!(given[0].contains("A fact."), "{given:?}");
+    assert!(given[1].contains("act_"), "{given:?}");
+    assert!(given[2].contains("lacks the scope `edit`"), "{given:?}");
+    assert!(
+        given[3].contains(&memory) && !given[3].contains("other"),
+        "{given:?}"
+    );
+    let by_route = json!({"content": "x"});
+    let refused = agents.api.post_as(&token, "/api/v1/documents", &by_route);
+    assert_eq!(refused.status, 403);
+}

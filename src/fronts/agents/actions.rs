@@ -138,23 +138,34 @@ const fn edit(
     }
 }
 
-/// The actions on records other than memories, sorted by name.
-const ACTIONS: &[Action] = &[
+/// As [`edit`], for changes that need the scope `run` only, as their routes.
+const fn write(
+    names: (&'static str, &'static str, &'static str),
+    doc: &'static str,
+    of: (&'static [Member], Subject),
+    body: &'static [Member],
+    run: Run,
+) -> Action {
     Action {
         scope: Scope::Run,
-        ..edit(
-            (
-                "add-session-message",
-                "sessions:AddSessionMessage",
-                "session",
-            ),
-            "Adds a message of the user to a session, without an answer of its agent.",
-            (&[AGENT, SESSION], Subject::Record(Records::Sessions)),
-            sessions::MESSAGE,
-            |engine, given, _| Box::pin(add_message(engine, given)),
-        )
-    },
-    edit(
+        ..edit(names, doc, of, body, run)
+    }
+}
+
+/// The actions on records other than memories, sorted by name.
+const ACTIONS: &[Action] = &[
+    write(
+        (
+            "add-session-message",
+            "sessions:AddSessionMessage",
+            "session",
+        ),
+        "Adds a message of the user to a session, without an answer of its agent.",
+        (&[AGENT, SESSION], Subject::Record(Records::Sessions)),
+        sessions::MESSAGE,
+        |engine, given, _| Box::pin(add_message(engine, given)),
+    ),
+    write(
         ("create-actor", "actors:CreateActor", "actor"),
         "Creates an actor.",
         (&[], Subject::New),
@@ -173,34 +184,28 @@ const ACTIONS: &[Action] = &[
         agent::MEMBERS,
         |engine, given, _| Box::pin(agent::create(engine, given.body.clone())),
     ),
-    Action {
-        scope: Scope::Run,
-        ..edit(
-            (GENERATE, "agents:CreateAgentGeneration", "agent"),
-            "Runs another agent, and returns its answer.",
-            (&[AGENT], Subject::Record(Records::Agents)),
-            generations::GENERATE,
-            |_, _, _| {
-                Box::pin(std::future::ready(Err(ApiError::invalid(
-                    "a generation is started by the step itself",
-                ))))
-            },
-        )
-    },
-    Action {
-        scope: Scope::Run,
-        ..edit(
-            (
-                "create-agent-session",
-                "sessions:CreateAgentSession",
-                "session",
-            ),
-            "Creates a session of an agent.",
-            (&[AGENT], Subject::Record(Records::Agents)),
-            sessions::CREATE,
-            |engine, given, _| Box::pin(sessions::create(engine, given.id(0), given.body.clone())),
-        )
-    },
+    write(
+        (GENERATE, "agents:CreateAgentGeneration", "agent"),
+        "Runs another agent, and returns its answer.",
+        (&[AGENT], Subject::Record(Records::Agents)),
+        generations::GENERATE,
+        |_, _, _| {
+            Box::pin(std::future::ready(Err(ApiError::invalid(
+                "a generation is started by the step itself",
+            ))))
+        },
+    ),
+    write(
+        (
+            "create-agent-session",
+            "sessions:CreateAgentSession",
+            "session",
+        ),
+        "Creates a session of an agent.",
+        (&[AGENT], Subject::Record(Records::Agents)),
+        sessions::CREATE,
+        |engine, given, _| Box::pin(sessions::create(engine, given.id(0), given.body.clone())),
+    ),
     edit(
         ("create-document", "documents:CreateDocument", "document"),
         "Creates a document.",
@@ -215,7 +220,7 @@ const ACTIONS: &[Action] = &[
         tools::CREATE,
         |engine, given, _| Box::pin(tools::create(engine, given.body.clone())),
     ),
-    edit(
+    write(
         ("delete-actor", "actors:DeleteActor", "actor"),
         "Deletes an actor.",
         (&[ACTOR], Subject::Record(Records::Actors)),
@@ -233,7 +238,7 @@ const ACTIONS: &[Action] = &[
             Box::pin(async move { gone(Records::Agents.delete(engine, given.id(0)).await) })
         },
     ),
-    edit(
+    write(
         (
             "delete-agent-session",
             "sessions:DeleteAgentSession",
@@ -457,7 +462,7 @@ const ACTIONS: &[Action] = &[
             })
         },
     ),
-    edit(
+    write(
         ("update-actor", "actors:UpdateActor", "actor"),
         "Changes an actor.",
         (&[ACTOR], Subject::Record(Records::Actors)),
@@ -478,7 +483,7 @@ const ACTIONS: &[Action] = &[
         documents::UPDATE,
         |engine, given, _| Box::pin(documents::update(engine, given.id(0), given.body.clone())),
     ),
-    edit(
+    write(
         ("update-session", "sessions:UpdateSession", "session"),
         "Changes a session.",
         (&[AGENT, SESSION], Subject::Record(Records::Sessions)),
