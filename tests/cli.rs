@@ -11,7 +11,11 @@ mod agents_killed;
 #[cfg(unix)]
 mod agents_knowledge;
 mod agents_loop;
+#[cfg(unix)]
+mod agents_messages;
 mod agents_platform;
+#[cfg(unix)]
+mod agents_providers;
 mod agents_servers;
 #[cfg(unix)]
 mod agents_sessions;

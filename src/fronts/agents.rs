@@ -54,8 +54,6 @@ pub mod codes {
     pub const EXPIRED: &str = "E1267";
     /// A generation of the session is not over.
     pub const BUSY: &str = "E1268";
-    /// The feature is not built.
-    pub const NOT_BUILT: &str = "E1269";
     /// The agent cannot run as it is stored.
     pub const NOT_RUNNABLE: &str = "E1270";
     /// A direct call of a tool failed.

@@ -410,3 +410,51 @@ fn nested_agents_and_records_of_other_projects_give_no_new_right() {
         Some(2)
     );
 }
+
+#[test]
+fn conditions_of_a_key_see_the_tags_of_a_memory() {
+    let agents = Agents::serve();
+    let hidden = json!({"name": "Hidden", "tags": ["level:secret"]});
+    let open = agents.made("/memories", &json!({"name": "Open", "tags": ["vip"]}));
+    let secret = agents.made("/memories", &hidden);
+    let id = policy(
+        &agents,
+        &json!([
+            {"effect": "Allow", "action": ["memories:*"]},
+            {"effect": "Deny", "action": ["*"], "condition": {"StringEquals": {"soat:ResourceTag/level": "secret"}}},
+        ]),
+    );
+    let (key_id, text) = key(&agents, &json!({"name": "k", "policy_ids": [id]}));
+    for (route, body, expected) in [
+        (format!("GET /memories/{open}"), Value::Null, 200),
+        (format!("GET /memories/{secret}"), Value::Null, 403),
+        (format!("GET /memories/{secret}/tags"), Value::Null, 403),
+        (format!("GET /memories/{secret}/entries"), Value::Null, 403),
+        ("POST /memories".to_owned(), hidden, 403),
+        // Policies and keys are for administrators, and so are their tags.
+        (format!("GET /policies/{id}/tags"), Value::Null, 403),
+        (
+            format!("PUT /api-keys/{key_id}/tags"),
+            json!({"a": "b"}),
+            403,
+        ),
+    ] {
+        let reply = with(&agents, &text, &route, &body);
+        assert_eq!(reply.status, expected, "{route}: {reply:?}");
+    }
+}
+
+#[test]
+fn null_removes_the_path_of_a_document() {
+    let agents = Agents::serve();
+    let document = agents.made("/documents", &json!({"content": "x", "path": "/a.txt"}));
+    let path = format!("/documents/{document}");
+    let kept = agents.send("PATCH", &path, &json!({"title": "t"}));
+    assert_eq!(kept.json()["path"], "/a.txt");
+    let freed = agents.send("PATCH", &path, &json!({"path": null}));
+    assert_eq!(
+        (freed.status, &freed.json()["path"], &freed.json()["title"]),
+        (200, &Value::Null, &json!("t"))
+    );
+    assert_eq!(agents.get(&path).json()["path"], Value::Null);
+}

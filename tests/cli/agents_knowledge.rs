@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::agents_api::{Agents, error, offered};
+use crate::api::Api;
 
 /// Writes a fact to a memory. Returns the status, the action, and the content.
 fn write(agents: &Agents, memory: &str, body: &Value) -> (u16, String, String) {
@@ -366,4 +367,53 @@ fn the_output_of_a_tool_is_a_message() {
         assert_eq!(failed["status"], "failed", "{failed}");
     }
     assert_eq!(agents.turns().len(), 2);
+}
+
+#[test]
+fn a_database_of_format_12_gets_the_table_of_knowledge() {
+    let agents = Agents::serve();
+    agents.made(
+        "/documents",
+        &json!({"content": "Refunds are paid within thirty days.", "path": "/refund.txt"}),
+    );
+    let tool = agents.client_tool("ask");
+    let agent = agents.agent("call ask\nsay done", &[&tool], json!({}));
+    let paused = agents.generate(&agent, &json!({"prompt": "x"}));
+    assert_eq!(paused["status"], "requires_action");
+    let Agents {
+        scratch,
+        api,
+        outside,
+        provider,
+    } = agents;
+    api.stop();
+    let path = scratch.path().join(".flowstone/flowstone.db");
+    let db = rusqlite::Connection::open(&path).expect("a database");
+    db.execute_batch(
+        "DELETE FROM search_doc WHERE target = 'knowledge';
+         DROP TRIGGER search_doc_put_knowledge; DROP TRIGGER search_doc_gone_knowledge;
+         DROP TABLE search_knowledge; PRAGMA user_version = 12",
+    )
+    .expect("SQL");
+    drop(db);
+    let agents = Agents {
+        api: Api::serve(&scratch),
+        scratch,
+        outside,
+        provider,
+    };
+    assert_eq!(
+        found(&agents, &json!({"query": "refunds paid"})),
+        ["Refunds are paid within thirty days."]
+    );
+    let outputs = json!({"tool_outputs": [{"tool_call_id": "c0.0", "output": "y"}]});
+    assert_eq!(
+        agents.submit(&agent, &paused, &outputs).json()["text"],
+        "done"
+    );
+    let db = rusqlite::Connection::open(&path).expect("a database");
+    let format: i64 = db
+        .pragma_query_value(None, "user_version", |row| row.get(0))
+        .expect("a number");
+    assert_eq!(format, 13);
 }

@@ -482,3 +482,90 @@ fn memories_are_written_and_knowledge_is_searched_by_actions() {
     );
     assert!(given[1].contains("4.2M"), "{given:?}");
 }
+
+#[test]
+fn actions_change_tags_and_conditions_see_the_tags_of_a_memory() {
+    let agents = Agents::serve();
+    let open = agents.made("/memories", &json!({"name": "Open", "tags": ["team:care"]}));
+    let hidden = agents.made(
+        "/memories",
+        &json!({"name": "Hidden", "tags": ["level:secret", "vip"]}),
+    );
+    let document = agents.made("/documents", &json!({"content": "x", "path": "/a.txt"}));
+    let tool = platform_tool(
+        &agents,
+        "p",
+        &[
+            "get-memory",
+            "merge-memory-tags",
+            "replace-document-tags",
+            "get-document-tags",
+            "create-memory",
+            "update-document",
+        ],
+        json!({}),
+    );
+    let script = format!(
+        "call p_get-memory {{\"memory_id\": \"{open}\"}} & p_get-memory {{\"memory_id\": \"{hidden}\"}} & p_create-memory {{\"name\": \"new\", \"tags\": [\"level:secret\"]}}\ncall p_merge-memory-tags {{\"memory_id\": \"{open}\", \"tags\": {{\"level\": \"low\"}}}}\ncall p_replace-document-tags {{\"document_id\": \"{document}\", \"tags\": {{\"team\": \"red\"}}}}\ncall p_get-document-tags {{\"document_id\": \"{document}\"}} & p_update-document {{\"document_id\": \"{document}\", \"path\": null}}\nsay done"
+    );
+    let boundary = json!({"statement": [
+        {"effect": "Allow", "action": ["*"]},
+        {"effect": "Deny", "action": ["*"], "condition": {"StringEquals": {"soat:ResourceTag/level": "secret"}}},
+    ]});
+    let agent = agents.agent(&script, &[&tool], json!({"boundary_policy": boundary}));
+    let done = agents.generate(&agent, &json!({"prompt": "x"}));
+    assert_eq!(done["text"], "done", "{done}");
+    let turns = agents.turns();
+    let given = results(turns.last().expect("a turn"));
+    assert!(given[0].contains("Open"), "{given:?}");
+    assert!(
+        given[1..3].iter().all(|it| it.contains("boundary policy")),
+        "{given:?}"
+    );
+    assert!(given[5].contains("red"), "{given:?}");
+    assert_eq!(
+        agents.get(&format!("/memories/{open}")).json()["tags"],
+        json!(["team:care", "level:low"])
+    );
+    let shown = agents.get(&format!("/documents/{document}")).json();
+    assert_eq!(
+        (&shown["tags"], &shown["path"]),
+        (&json!({"team": "red"}), &Value::Null)
+    );
+}
+
+#[test]
+fn an_action_needs_the_scope_of_its_route() {
+    let agents = Agents::serve();
+    let memory = agents.made("/memories", &json!({"name": "M", "tags": ["a:1"]}));
+    agents.made("/memories", &json!({"name": "other"}));
+    let names = [
+        "create-memory-entry",
+        "create-actor",
+        "create-document",
+        "list-memories",
+    ];
+    let tool = platform_tool(&agents, "p", &names, json!({}));
+    let script = format!(
+        "call p_create-memory-entry {{\"memory_id\": \"{memory}\", \"content\": \"A fact.\"}} & p_create-actor {{\"name\": \"Ada\"}} & p_create-document {{\"content\": \"x\"}} & p_list-memories {{\"tags\": [\"a:*\"]}}\nsay done"
+    );
+    let agent = agents.agent(&script, &[&tool], json!({}));
+    let args = [
+        "tokens", "create", "--name", "runner", "--scope", "run", "--scope", "read",
+    ];
+    let token = agents.scratch.run(&args).ok().trim_end().to_owned();
+    let path = format!("/api/v1/agents/{agent}/generate");
+    let done = agents.api.post_as(&token, &path, &json!({"prompt": "x"}));
+    assert_eq!(done.json()["text"], "done", "{done:?}");
+    let given = results(&agents.turns()[1]);
+    assert!(given[0].contains("A fact."), "{given:?}");
+    assert!(given[1].contains("act_"), "{given:?}");
+    assert!(given[2].contains("lacks the scope `edit`"), "{given:?}");
+    assert!(
+        given[3].contains(&memory) && !given[3].contains("other"),
+        "{given:?}"
+    );
+    let by_route = json!({"content": "x"});
+    let refused = agents.api.post_as(&token, "/api/v1/documents", &by_route);
+    assert_eq!(refused.status, 403);
+}

@@ -106,10 +106,13 @@ fn a_session_has_one_generation_at_a_time() {
     );
     let busy = agents.post(&format!("{at}/generate"), &json!({}));
     assert_eq!(error(&busy), "409 GENERATION_ALREADY_IN_PROGRESS");
+    let generating = agents.get(&at).json()["generating_at"].clone();
+    assert!(generating.is_string(), "{generating}");
     let generation = busy.json()["error"]["meta"]["generation_id"].clone();
     let outputs = json!({"generation_id": generation, "tool_outputs": [{"tool_call_id": "c0.0", "output": "y"}]});
     let done = agents.post(&format!("{at}/tool-outputs"), &outputs).json();
     assert_eq!(done["message"]["content"], "done");
+    assert_eq!(agents.get(&at).json()["generating_at"], Value::Null);
     assert_eq!(agents.turns().len(), 2);
 }
 
@@ -216,6 +219,8 @@ fn tags_are_replaced_and_merged() {
     let memory = agents.made("/memories", &json!({"name": "M", "tags": ["vip", "b:2"]}));
     let document = agents.made("/documents", &json!({"content": "x"}));
     let project = agents.made("/projects", &json!({"name": "other"}));
+    let policy = agents.made("/policies", &json!({"document": {"statement": []}}));
+    let key = agents.made("/api-keys", &json!({"name": "k"}));
     let done = agents.generate(&agent, &json!({"prompt": "x"}));
     let of = |name: &str| done[name].as_str().expect("an id").to_owned();
     let path = format!("/memories/{memory}/tags");
@@ -227,7 +232,9 @@ fn tags_are_replaced_and_merged() {
         format!("/agents/{agent}/tags"),
         format!("/agents/generations/{}/tags", of("id")),
         format!("/ai-providers/{}/tags", agents.provider),
+        format!("/api-keys/{key}/tags"),
         format!("/documents/{document}/tags"),
+        format!("/policies/{policy}/tags"),
         format!("/projects/{project}/tags"),
         format!("/tools/{tool}/tags"),
         format!("/traces/{}/tags", of("trace_id")),
@@ -248,6 +255,10 @@ fn tags_are_replaced_and_merged() {
     assert_eq!(
         agents.get(&format!("/memories/{memory}")).json()["tags"],
         json!(["b:2", "c:3"])
+    );
+    assert_eq!(
+        agents.get(&format!("/policies/{policy}")).json()["tags"],
+        json!({"b": "2", "c": "3"})
     );
     assert_eq!(
         error(&agents.get("/agents/agt_none/tags")),

@@ -4,18 +4,19 @@
 //! the route of the same operation calls. An action reaches records of one project only.
 
 mod knowledge;
+mod tags;
 
 use flowstone_engine::Engine;
 use flowstone_engine::token::Scope;
 use flowstone_flow::step::LocalFuture;
 use flowstone_project::knowledge::Embedder;
-use serde_json::{Map, Value as Json, json};
+use serde_json::{Value as Json, json};
 
 use super::body::{self, Body, Kind, Member, texts};
 use super::error::ApiError;
 use super::generations::{self, Filter};
 use super::policies::Request;
-use super::records::{Record, Records};
+use super::records::{Record, Records, tags_of};
 use super::sessions::{self, Session};
 use super::{actors, agent, documents, ids, tools, traces};
 
@@ -27,9 +28,10 @@ const LISTED: usize = 100;
 const NOT_OF_ACTIONS: &[&str] = &["boundary_policy", "project_id", "stream", "tool_context"];
 
 /// The record that an action is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Subject {
     /// No record, or a new one.
+    #[default]
     New,
     Record(Records),
     /// A part of the record that the first id names.
@@ -45,6 +47,7 @@ pub struct Given {
     pub project: String,
     /// The ids in the path, as in the route.
     pub ids: Vec<String>,
+    pub subject: Subject,
     pub body: Json,
 }
 
@@ -135,23 +138,34 @@ const fn edit(
     }
 }
 
-/// The actions on records other than memories, sorted by name.
-const ACTIONS: &[Action] = &[
+/// As [`edit`], for changes that need the scope `run` only, as their routes.
+const fn write(
+    names: (&'static str, &'static str, &'static str),
+    doc: &'static str,
+    of: (&'static [Member], Subject),
+    body: &'static [Member],
+    run: Run,
+) -> Action {
     Action {
         scope: Scope::Run,
-        ..edit(
-            (
-                "add-session-message",
-                "sessions:AddSessionMessage",
-                "session",
-            ),
-            "Adds a message of the user to a session, without an answer of its agent.",
-            (&[AGENT, SESSION], Subject::Record(Records::Sessions)),
-            sessions::MESSAGE,
-            |engine, given, _| Box::pin(add_message(engine, given)),
-        )
-    },
-    edit(
+        ..edit(names, doc, of, body, run)
+    }
+}
+
+/// The actions on records other than memories, sorted by name.
+const ACTIONS: &[Action] = &[
+    write(
+        (
+            "add-session-message",
+            "sessions:AddSessionMessage",
+            "session",
+        ),
+        "Adds a message of the user to a session, without an answer of its agent.",
+        (&[AGENT, SESSION], Subject::Record(Records::Sessions)),
+        sessions::MESSAGE,
+        |engine, given, _| Box::pin(add_message(engine, given)),
+    ),
+    write(
         ("create-actor", "actors:CreateActor", "actor"),
         "Creates an actor.",
         (&[], Subject::New),
@@ -170,34 +184,28 @@ const ACTIONS: &[Action] = &[
         agent::MEMBERS,
         |engine, given, _| Box::pin(agent::create(engine, given.body.clone())),
     ),
-    Action {
-        scope: Scope::Run,
-        ..edit(
-            (GENERATE, "agents:CreateAgentGeneration", "agent"),
-            "Runs another agent, and returns its answer.",
-            (&[AGENT], Subject::Record(Records::Agents)),
-            generations::GENERATE,
-            |_, _, _| {
-                Box::pin(std::future::ready(Err(ApiError::invalid(
-                    "a generation is started by the step itself",
-                ))))
-            },
-        )
-    },
-    Action {
-        scope: Scope::Run,
-        ..edit(
-            (
-                "create-agent-session",
-                "sessions:CreateAgentSession",
-                "session",
-            ),
-            "Creates a session of an agent.",
-            (&[AGENT], Subject::Record(Records::Agents)),
-            sessions::CREATE,
-            |engine, given, _| Box::pin(sessions::create(engine, given.id(0), given.body.clone())),
-        )
-    },
+    write(
+        (GENERATE, "agents:CreateAgentGeneration", "agent"),
+        "Runs another agent, and returns its answer.",
+        (&[AGENT], Subject::Record(Records::Agents)),
+        generations::GENERATE,
+        |_, _, _| {
+            Box::pin(std::future::ready(Err(ApiError::invalid(
+                "a generation is started by the step itself",
+            ))))
+        },
+    ),
+    write(
+        (
+            "create-agent-session",
+            "sessions:CreateAgentSession",
+            "session",
+        ),
+        "Creates a session of an agent.",
+        (&[AGENT], Subject::Record(Records::Agents)),
+        sessions::CREATE,
+        |engine, given, _| Box::pin(sessions::create(engine, given.id(0), given.body.clone())),
+    ),
     edit(
         ("create-document", "documents:CreateDocument", "document"),
         "Creates a document.",
@@ -212,7 +220,7 @@ const ACTIONS: &[Action] = &[
         tools::CREATE,
         |engine, given, _| Box::pin(tools::create(engine, given.body.clone())),
     ),
-    edit(
+    write(
         ("delete-actor", "actors:DeleteActor", "actor"),
         "Deletes an actor.",
         (&[ACTOR], Subject::Record(Records::Actors)),
@@ -230,7 +238,7 @@ const ACTIONS: &[Action] = &[
             Box::pin(async move { gone(Records::Agents.delete(engine, given.id(0)).await) })
         },
     ),
-    edit(
+    write(
         (
             "delete-agent-session",
             "sessions:DeleteAgentSession",
@@ -293,7 +301,7 @@ const ACTIONS: &[Action] = &[
         |engine, given, _| {
             Box::pin(async move {
                 let session = Session::find(engine, given.id(0), given.id(1)).await?;
-                Ok(session.to_json(engine))
+                session.to_json(engine).await
             })
         },
     ),
@@ -454,7 +462,7 @@ const ACTIONS: &[Action] = &[
             })
         },
     ),
-    edit(
+    write(
         ("update-actor", "actors:UpdateActor", "actor"),
         "Changes an actor.",
         (&[ACTOR], Subject::Record(Records::Actors)),
@@ -475,7 +483,7 @@ const ACTIONS: &[Action] = &[
         documents::UPDATE,
         |engine, given, _| Box::pin(documents::update(engine, given.id(0), given.body.clone())),
     ),
-    edit(
+    write(
         ("update-session", "sessions:UpdateSession", "session"),
         "Changes a session.",
         (&[AGENT, SESSION], Subject::Record(Records::Sessions)),
@@ -558,7 +566,8 @@ async fn add_message(engine: &Engine, given: &Given) -> Result<Json, ApiError> {
 
 /// Returns all actions.
 pub fn all() -> impl Iterator<Item = &'static Action> {
-    ACTIONS.iter().chain(knowledge::ACTIONS)
+    let more = knowledge::ACTIONS.iter().chain(tags::ACTIONS);
+    ACTIONS.iter().chain(more)
 }
 
 /// Returns the action of a name.
@@ -606,6 +615,13 @@ impl Action {
             };
             ids.push(id);
         }
+        // Null removes what is removable.
+        if is_change {
+            let nulls = arguments.as_object().into_iter().flatten();
+            let nulls = nulls.filter(|(_, value)| value.is_null());
+            body.0
+                .extend(nulls.map(|(name, value)| (name.clone(), value.clone())));
+        }
         // New records belong to the project of the agent, whatever the model says.
         if self.subject == Subject::New && self.body.iter().any(|it| it.name == "project_id") {
             body.0.insert("project_id".to_owned(), json!(project));
@@ -613,6 +629,7 @@ impl Action {
         Ok(Given {
             project: project.to_owned(),
             ids,
+            subject: self.subject,
             body: Json::Object(body.0),
         })
     }
@@ -632,7 +649,7 @@ impl Action {
         let id = given.ids.last().map_or("", String::as_str);
         match self.subject {
             Subject::New => {
-                request.tags = tags(given.body.get("tags"));
+                request.tags = tags_of(given.body.get("tags"));
                 request.path = path(given.body.get("path"));
             }
             Subject::Record(kind) | Subject::Part(kind) => {
@@ -644,7 +661,7 @@ impl Action {
                 // A session of an agent is about the session, a new one about its agent.
                 request.kind = kind.noun().to_ascii_lowercase().replace(' ', "-");
                 request.id = record.id().to_owned();
-                request.tags = tags(record.get("tags"));
+                request.tags = tags_of(record.get("tags"));
                 request.path = path(record.get("path"));
             }
             Subject::Generation | Subject::Trace => {
@@ -675,10 +692,6 @@ impl Action {
     ) -> Result<Json, ApiError> {
         (self.run)(engine, given, embedder).await
     }
-}
-
-fn tags(tags: Option<&Json>) -> Map<String, Json> {
-    tags.and_then(Json::as_object).cloned().unwrap_or_default()
 }
 
 fn path(path: Option<&Json>) -> Option<String> {

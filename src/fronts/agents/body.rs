@@ -22,6 +22,8 @@ pub enum Kind {
     Object,
     /// A list of objects.
     Objects,
+    /// A text; in a change, null removes it.
+    TextOrNull,
     /// A text or an object.
     TextOrObject,
     Any,
@@ -120,17 +122,6 @@ impl Body {
         let items = self.get(name).and_then(Json::as_array);
         items.map_or(&[], Vec::as_slice)
     }
-
-    /// Refuses a member that is known and not built.
-    ///
-    /// # Errors
-    /// When the body has it.
-    pub fn refuse(&self, name: &str) -> Result<(), ApiError> {
-        match self.get(name) {
-            None | Some(Json::Bool(false)) => Ok(()),
-            Some(_) => Err(ApiError::not_built(format!("`{name}` is not built"))),
-        }
-    }
 }
 
 /// Returns the JSON Schema of an object with these members. Without `needs`, none is required.
@@ -167,14 +158,18 @@ fn unknown(name: &str, members: &[Member]) -> ApiError {
 impl Kind {
     fn take(self, name: &str, value: Json) -> Result<Json, ApiError> {
         let value = match (self, value) {
-            (Kind::Text | Kind::OneOf(_), Json::Number(number)) => Json::String(number.to_string()),
-            (Kind::Text | Kind::OneOf(_), Json::Bool(flag)) => Json::String(flag.to_string()),
+            (Kind::Text | Kind::TextOrNull | Kind::OneOf(_), Json::Number(number)) => {
+                Json::String(number.to_string())
+            }
+            (Kind::Text | Kind::TextOrNull | Kind::OneOf(_), Json::Bool(flag)) => {
+                Json::String(flag.to_string())
+            }
             (_, value) => value,
         };
         let is_text = |items: &Vec<Json>| items.iter().all(Json::is_string);
         let is_object = |items: &Vec<Json>| items.iter().all(Json::is_object);
         let fits = match self {
-            Kind::Text => value.is_string(),
+            Kind::Text | Kind::TextOrNull => value.is_string(),
             Kind::OneOf(names) => value.as_str().is_some_and(|it| names.contains(&it)),
             Kind::Int(least, most) => value
                 .as_i64()
@@ -212,6 +207,7 @@ impl Kind {
             Kind::Texts => json!({"type": "array", "items": {"type": "string"}}),
             Kind::Object => json!({"type": "object"}),
             Kind::Objects => json!({"type": "array", "items": {"type": "object"}}),
+            Kind::TextOrNull => json!({"type": ["string", "null"]}),
             Kind::TextOrObject => json!({"type": ["string", "object"]}),
             Kind::Any => json!({}),
         }
@@ -227,6 +223,7 @@ impl Kind {
             Kind::Texts => "a list of strings".to_owned(),
             Kind::Object => "an object".to_owned(),
             Kind::Objects => "a list of objects".to_owned(),
+            Kind::TextOrNull => "a string or null".to_owned(),
             Kind::TextOrObject => "a string or an object".to_owned(),
             Kind::Any => "any value".to_owned(),
         }

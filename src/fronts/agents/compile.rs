@@ -1,7 +1,9 @@
 //! From an agent to a flow: the text of an ordinary flow definition with one `:agent` step.
 //!
-//! The text depends on the agent, its provider and its tools only, so generations of an unchanged agent share one version of the
-//! flow. What a request overrides is in the input of the run.
+//! The text depends on the agent, its provider, its tools and the servers that messages name only, so generations of an unchanged
+//! agent share one version of the flow. What a request overrides is in the input of the run.
+
+use std::collections::BTreeMap;
 
 use flowstone_engine::json::from_json;
 use flowstone_lang::value::Value;
@@ -11,8 +13,8 @@ use serde_json::{Map, Value as Json, json};
 use super::agent::{Agent, MAX_STEPS};
 use super::body::Body;
 use super::error::ApiError;
-use super::providers::Place;
-use super::records::Records;
+use super::providers::{self, Place};
+use super::records::{Record, Records};
 use super::{actions, ids, knowledge, servers, sources, tools};
 use crate::graph::compile::text::{Lines, edn, keyword, quoted};
 
@@ -54,11 +56,11 @@ pub fn origin(slug: &str) -> Option<Origin> {
     })
 }
 
-/// Compiles an agent to the text of a flow.
+/// Compiles an agent to the text of a flow. `more` are servers that messages name.
 ///
 /// # Errors
 /// When its loop control names a tool that it lacks.
-pub fn compile(agent: &Agent, place: &Place) -> Result<String, ApiError> {
+pub fn compile(agent: &Agent, place: &Place, more: Vec<Record>) -> Result<String, ApiError> {
     let mut config = options(agent, place)?;
     config.extend(tool_options(agent, &Map::new()));
     let record = &agent.record;
@@ -70,8 +72,10 @@ pub fn compile(agent: &Agent, place: &Place) -> Result<String, ApiError> {
     );
     out.line(1, &format!(":api/agent {}", quoted(record.id())));
     out.line(1, &format!(":api/project {}", quoted(record.project())));
-    let servers = agent.tools.iter().filter(|tool| servers::is_server(tool));
-    let (slots, adapters): (Vec<String>, Vec<String>) = servers.map(servers::definition).unzip();
+    let own = agent.tools.iter().filter(|tool| servers::is_server(tool));
+    let all: BTreeMap<&str, &Record> = own.chain(&more).map(|it| (it.key(), it)).collect();
+    let all = all.into_values().map(servers::definition);
+    let (slots, adapters): (Vec<String>, Vec<String>) = all.unzip();
     if !slots.is_empty() {
         out.line(1, &format!(":requires [{}]", slots.join(" ")));
         out.line(1, &format!(":mcp [{}]", adapters.join(" ")));
@@ -95,7 +99,8 @@ pub fn compile(agent: &Agent, place: &Place) -> Result<String, ApiError> {
 /// Returns the options of the `:agent` step that do not depend on tools.
 fn options(agent: &Agent, place: &Place) -> Result<Map<String, Json>, ApiError> {
     let record = &agent.record;
-    let mut options = agent.known().options(&Body(record.members.clone()))?;
+    let mut options = providers::options(&agent.provider);
+    options.extend(agent.known().options(&Body(record.members.clone()))?);
     let mut put = |key: &str, value: Json| {
         options.insert(key.to_owned(), value);
     };
@@ -141,7 +146,7 @@ fn options(agent: &Agent, place: &Place) -> Result<Map<String, Json>, ApiError> 
 
 /// Returns the options with the tools of an agent. `headers` are sent to the servers of tools.
 pub fn tool_options(agent: &Agent, headers: &Map<String, Json>) -> Map<String, Json> {
-    let of = |is_it: &dyn Fn(&super::records::Record) -> bool| -> Vec<Json> {
+    let of = |is_it: &dyn Fn(&Record) -> bool| -> Vec<Json> {
         let tools = agent.tools.iter().filter(|tool| is_it(tool));
         tools.map(|tool| tools::entry(tool, headers)).collect()
     };

@@ -82,6 +82,16 @@ pub fn headers(context: &Map<String, Json>) -> Map<String, Json> {
     context.iter().map(header).collect()
 }
 
+/// Returns headers with others after them: of two with one name, the second counts.
+pub fn after(own: Option<&Map<String, Json>>, more: &Map<String, Json>) -> Map<String, Json> {
+    let mut all = own.cloned().unwrap_or_default();
+    for (name, value) in more {
+        all.retain(|known, _| !known.eq_ignore_ascii_case(name));
+        all.insert(name.clone(), value.clone());
+    }
+    all
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;

@@ -31,7 +31,7 @@ pub const CREATE: &[Member] = &[
 pub const UPDATE: &[Member] = &[
     Member::optional("content", Kind::Text, "The text."),
     Member::optional("metadata", Kind::Object, "Further facts."),
-    Member::optional("path", Kind::Text, "Its path."),
+    Member::optional("path", Kind::TextOrNull, "Its path; null removes it."),
     Member::optional("tags", Kind::Object, "Tags."),
     Member::optional("title", Kind::Text, "The title."),
 ];
@@ -59,9 +59,13 @@ pub async fn create(engine: &Engine, body: Json) -> Result<Json, ApiError> {
 /// # Errors
 /// When the body is not valid, or no record has that id.
 pub async fn update(engine: &Engine, id: &str, body: Json) -> Result<Json, ApiError> {
+    let frees_path = body.get("path").is_some_and(Json::is_null);
     let body = Body::read_some(body, UPDATE)?;
     let mut record = Records::Documents.get(engine, id).await?;
     record.members.extend(body.0);
+    if frees_path {
+        record.members.remove("path");
+    }
     Ok(shown(&Records::Documents.update(engine, record).await?))
 }
 

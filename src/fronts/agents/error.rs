@@ -14,7 +14,6 @@ pub enum Status {
     Conflict,
     Gone,
     Unprocessable,
-    NotImplemented,
     BadGateway,
 }
 
@@ -87,14 +86,5 @@ impl ApiError {
 
     pub fn conflict(message: impl Into<String>) -> ApiError {
         ApiError::new(Status::Conflict, ("CONFLICT", codes::CONFLICT), message)
-    }
-
-    /// A field or feature that is known and not built.
-    pub fn not_built(message: impl Into<String>) -> ApiError {
-        ApiError::new(
-            Status::NotImplemented,
-            ("NOT_IMPLEMENTED", codes::NOT_BUILT),
-            message,
-        )
     }
 }

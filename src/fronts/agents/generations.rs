@@ -27,6 +27,7 @@ use super::error::{ApiError, Status as Refused};
 use super::lineage::{self, Lineage};
 use super::messages::{self, Messages};
 use super::policies::Request;
+use super::records::Record;
 use super::rights::Rights;
 use super::{ids, knowledge, providers};
 
@@ -169,7 +170,7 @@ pub async fn prepare(
     if let Some(config) = body.0.get_mut("knowledge_config") {
         *config = knowledge::check(engine, project, config).await?;
     }
-    messages::resolve(engine, project, &mut body).await?;
+    let servers = messages::resolve(engine, project, &mut body).await?;
     if let Some(given) = body.text("project_id")
         && ids::key_of(given) != ids::key_of(project)
     {
@@ -196,7 +197,7 @@ pub async fn prepare(
         context: context.cloned().unwrap_or_default(),
         caller: who.token.clone(),
     };
-    Ok((flow(engine, agent)?, start))
+    Ok((flow(engine, agent, servers)?, start))
 }
 
 /// Tells whether the policies of a caller who sends a system message allow to change the agent.
@@ -225,10 +226,10 @@ async fn may_update(
     }
 }
 
-/// Compiles and checks the flow of an agent.
-fn flow(engine: &Engine, agent: &Agent) -> Result<LoadedFlow, ApiError> {
+/// Compiles and checks the flow of an agent. `servers` are those that messages name.
+fn flow(engine: &Engine, agent: &Agent, servers: Vec<Record>) -> Result<LoadedFlow, ApiError> {
     let place = providers::place(engine, &agent.provider);
-    let text = compile::compile(agent, &place)?;
+    let text = compile::compile(agent, &place, servers)?;
     let session = Rc::new(engine.session());
     let slug = compile::slug(agent.record.project(), agent.record.id());
     let checked = engine.check_made(&session, &text, &format!("{slug}.edn"));

@@ -6,7 +6,7 @@ use serde_json::Value as Json;
 
 use super::error::ApiError;
 use super::policies::Request;
-use super::records::Records;
+use super::records::{Records, tags_of};
 use super::rights::Rights;
 use super::{generations, ids, projects};
 
@@ -82,7 +82,7 @@ pub async fn check(
                 request.project = projects::of(engine, given).await?;
             }
             let tags = asked.body.as_ref().and_then(|it| it.get("tags"));
-            request.tags = tags.and_then(Json::as_object).cloned().unwrap_or_default();
+            request.tags = tags_of(tags);
             let path = asked.body.as_ref().and_then(|it| it.get("path"));
             request.path = path.and_then(Json::as_str).map(str::to_owned);
         }
@@ -121,8 +121,7 @@ async fn subject(
     };
     let record = kind.get(engine, id).await?;
     request.project = record.project().to_owned();
-    let tags = record.get("tags").and_then(Json::as_object);
-    request.tags = tags.cloned().unwrap_or_default();
+    request.tags = tags_of(record.get("tags"));
     request.path = record.text("path").map(str::to_owned);
     Ok(())
 }

@@ -48,7 +48,7 @@ pub const UPDATE: &[Member] = &[
     ),
     Member::optional(
         "project_id",
-        Kind::Text,
+        Kind::TextOrNull,
         "The only project that the key reaches; null removes the limit.",
     ),
 ];

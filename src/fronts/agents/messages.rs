@@ -5,6 +5,7 @@ use serde_json::{Map, Value as Json, json};
 
 use super::body::{Body, Kind, Member};
 use super::error::ApiError;
+use super::records::Record;
 use super::sources;
 use super::{context, documents};
 
@@ -30,11 +31,16 @@ const DOCUMENT: &[Member] = &[
     ),
 ];
 
-/// Replaces contents that are documents by their texts, and those that are outputs of tools by the calls that give them.
+/// Replaces contents that are documents by their texts, and those that are outputs of tools by the calls that give them. Returns the
+/// servers of these calls.
 ///
 /// # Errors
 /// When the project of the agent has no such document or tool, or a call is not valid.
-pub async fn resolve(engine: &Engine, project: &str, body: &mut Body) -> Result<(), ApiError> {
+pub async fn resolve(
+    engine: &Engine,
+    project: &str,
+    body: &mut Body,
+) -> Result<Vec<Record>, ApiError> {
     let context = body.get("tool_context").and_then(Json::as_object);
     let headers = match context {
         Some(given) => {
@@ -43,6 +49,7 @@ pub async fn resolve(engine: &Engine, project: &str, body: &mut Body) -> Result<
         }
         None => Map::new(),
     };
+    let mut servers = Vec::new();
     let messages = body.0.get_mut("messages").and_then(Json::as_array_mut);
     for message in messages.into_iter().flatten() {
         let Some(content) = message.get_mut("content") else {
@@ -53,10 +60,12 @@ pub async fn resolve(engine: &Engine, project: &str, body: &mut Body) -> Result<
             let id = document.text("document_id").unwrap_or_default();
             *content = json!(documents::text(engine, project, id).await?);
         } else if content.get("type") == Some(&json!("tool_output")) {
-            *content = sources::read(engine, project, (content, &headers)).await?;
+            let source = sources::read(engine, project, (content, &headers)).await?;
+            *content = source.content;
+            servers.extend(source.server);
         }
     }
-    Ok(())
+    Ok(servers)
 }
 
 /// The messages of a generation.

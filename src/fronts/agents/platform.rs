@@ -252,12 +252,10 @@ fn of_api(error: ApiError) -> StepError {
         Status::Forbidden => StepError::new(codes::DENIED, "denied", refusal.message),
         Status::BadRequest => StepError::new("E1292", "invalid", refusal.message),
         Status::NotFound => StepError::new(codes::ACTION, "not-found", refusal.message),
-        Status::Conflict
-        | Status::Gone
-        | Status::Unprocessable
-        | Status::NotImplemented
-        | Status::BadGateway => StepError::new(codes::ACTION, "invalid", refusal.message)
-            .with("code", Value::from(refusal.name)),
+        Status::Conflict | Status::Gone | Status::Unprocessable | Status::BadGateway => {
+            StepError::new(codes::ACTION, "invalid", refusal.message)
+                .with("code", Value::from(refusal.name))
+        }
     }
 }
 

@@ -20,6 +20,51 @@ const COMPATIBLE: &str = "openai-compatible";
 const COHERE: &str = "https://api.cohere.ai/compatibility/v1";
 /// The host of secrets that no provider uses yet. No address has it.
 const UNBOUND: &str = "unbound.invalid";
+/// The providers of Azure's addresses.
+const AZURE: &[&str] = &["azure-openai", "openai"];
+const BEDROCK: &str = "bedrock";
+const API_VERSION: &str = "api_version";
+const DEPLOYMENT: &str = "deployment";
+const REGION: &str = "region";
+
+/// The members of `config`.
+const CONFIG: &[Member] = &[
+    Member::optional(
+        API_VERSION,
+        Kind::Text,
+        "For Azure: the version of the API.",
+    ),
+    Member::optional(DEPLOYMENT, Kind::Text, "For Azure: the deployment."),
+    Member::optional(
+        "frequency_penalty",
+        Kind::Number(-2.0, 2.0),
+        "Sent with each request.",
+    ),
+    Member::optional(
+        "max_tokens",
+        Kind::Int(1, 10_000_000),
+        "The most tokens of an answer.",
+    ),
+    Member::optional(
+        "presence_penalty",
+        Kind::Number(-2.0, 2.0),
+        "Sent with each request.",
+    ),
+    Member::optional(
+        "reasoning_effort",
+        Kind::OneOf(&["high", "low", "medium"]),
+        "How much the model reasons.",
+    ),
+    Member::optional(REGION, Kind::Text, "For Bedrock: the region."),
+    Member::optional("seed", Kind::Int(0, i64::MAX), "Sent with each request."),
+    Member::optional("stop", Kind::Texts, "Texts at which an answer ends."),
+    Member::optional(
+        "temperature",
+        Kind::Number(0.0, 2.0),
+        "The temperature of agents that set none.",
+    ),
+    Member::optional("top_p", Kind::Number(0.0, 1.0), "Sent with each request."),
+];
 
 /// The body of a new provider.
 pub const CREATE: &[Member] = &[
@@ -31,7 +76,7 @@ pub const CREATE: &[Member] = &[
     Member::optional(
         "config",
         Kind::Object,
-        "Must be empty: further options are not built.",
+        "Options of the models, such as `max_tokens`; for Azure `api_version` and `deployment`, for Bedrock `region`.",
     ),
     Member::required(
         "default_model",
@@ -58,7 +103,7 @@ pub const UPDATE: &[Member] = &[
     Member::optional(
         "config",
         Kind::Object,
-        "Must be empty: further options are not built.",
+        "Options of the models, such as `max_tokens`; for Azure `api_version` and `deployment`, for Bedrock `region`.",
     ),
     Member::optional(
         "default_model",
@@ -108,7 +153,7 @@ pub enum Place {
 /// When the body is not valid, or names a provider or a secret that there is not.
 pub async fn create(engine: &Engine, body: Json) -> Result<Json, ApiError> {
     let mut body = Body::read(body, CREATE)?;
-    refuse_config(&body)?;
+    read_config(&mut body)?;
     let project = projects::of(engine, body.text("project_id")).await?;
     body.0.insert("project_id".to_owned(), json!(project));
     check(engine, &body.0)?;
@@ -123,8 +168,8 @@ pub async fn create(engine: &Engine, body: Json) -> Result<Json, ApiError> {
 /// # Errors
 /// When the body is not valid, or there is no provider of that id.
 pub async fn update(engine: &Engine, id: &str, body: Json) -> Result<Json, ApiError> {
-    let body = Body::read_some(body, UPDATE)?;
-    refuse_config(&body)?;
+    let mut body = Body::read_some(body, UPDATE)?;
+    read_config(&mut body)?;
     let mut record = Records::Providers.get(engine, id).await?;
     check_secret(engine, record.project(), &body).await?;
     record.members.extend(body.0);
@@ -159,17 +204,58 @@ pub fn shown(record: &Record) -> Json {
     record.to_json(SHOWN)
 }
 
-fn refuse_config(body: &Body) -> Result<(), ApiError> {
-    match body.get("config").and_then(Json::as_object) {
-        Some(config) if !config.is_empty() => Err(ApiError::not_built(
-            "`config` of a provider is not built: use a connection of the project's settings",
-        )),
+/// Checks `config`: members that it does not have are refused, so that none is ignored.
+fn read_config(body: &mut Body) -> Result<(), ApiError> {
+    if let Some(config) = body.get("config").cloned() {
+        let config = Body::read_some(config, CONFIG)
+            .map_err(|error| ApiError::invalid(format!("`config`: {error}")))?;
+        body.0.insert("config".to_owned(), Json::Object(config.0));
+    }
+    Ok(())
+}
+
+/// Checks that the members of `config` that are for one provider have it.
+fn check_config(engine: &Engine, members: &Map<String, Json>) -> Result<(), ApiError> {
+    let Some(config) = members.get("config").and_then(Json::as_object) else {
+        return Ok(());
+    };
+    let provider = members.get("provider").and_then(Json::as_str);
+    let provider = provider.unwrap_or_default();
+    let is_set = is_connection(engine, provider);
+    for name in [API_VERSION, DEPLOYMENT, REGION] {
+        let has_use = match name {
+            REGION => provider == BEDROCK,
+            _ => is_set || AZURE.contains(&provider),
+        };
+        if config.contains_key(name) && !has_use {
+            return Err(ApiError::invalid(format!(
+                "`config.{name}` does not belong to the provider `{provider}`"
+            )));
+        }
+    }
+    let region = config.get(REGION).and_then(Json::as_str);
+    let is_plain = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-');
+    match region {
+        Some(region) if region.is_empty() || !region.bytes().all(is_plain) => Err(
+            ApiError::invalid(format!("`config.region` cannot be `{region}`")),
+        ),
         Some(_) | None => Ok(()),
     }
 }
 
+/// Returns `config` of a provider as options of the `:agent` step.
+pub fn options(record: &Record) -> Map<String, Json> {
+    let config = record.get("config").and_then(Json::as_object);
+    let config = config.into_iter().flatten();
+    let options = config.filter(|(name, _)| *name != REGION);
+    options
+        .map(|(name, value)| (name.replace('_', "-"), value.clone()))
+        .collect()
+}
+
 /// Checks that there is such a provider, and that its address is one.
 fn check(engine: &Engine, members: &Map<String, Json>) -> Result<(), ApiError> {
+    check_config(engine, members)?;
     let text = |name: &str| members.get(name).and_then(Json::as_str);
     let provider = text("provider").unwrap_or_default();
     let base = text("base_url");
@@ -226,10 +312,23 @@ async fn check_secret(engine: &Engine, project: &str, body: &Body) -> Result<(),
 fn base_of(record: &Record) -> Option<String> {
     let provider = record.text("provider").unwrap_or_default();
     let usual = || match provider {
-        "cohere" => Some(COHERE),
-        name => PROVIDERS.iter().find(|it| it.id == name)?.base_url,
+        "cohere" => Some(COHERE.to_owned()),
+        name => {
+            let row = PROVIDERS.iter().find(|it| it.id == name)?;
+            row.base_url.map(str::to_owned)
+        }
     };
-    record.text("base_url").or_else(usual).map(str::to_owned)
+    own_base(record).or_else(usual)
+}
+
+/// Returns the address that a provider gives; for Bedrock also by its region.
+fn own_base(record: &Record) -> Option<String> {
+    let of_region = || {
+        let region = record.get("config")?.get(REGION)?.as_str()?;
+        Some(format!("https://bedrock-runtime.{region}.amazonaws.com"))
+    };
+    let given = record.text("base_url").map(str::to_owned);
+    given.or_else(of_region)
 }
 
 fn host(record: &Record) -> Option<Host> {
@@ -268,7 +367,7 @@ pub fn place(engine: &Engine, record: &Record) -> Place {
         },
         base_url: match provider {
             "cohere" => base_of(record),
-            _ => record.text("base_url").map(str::to_owned),
+            _ => own_base(record),
         },
         secret: secret
             .map(|host| flowstone_flow::permission::server_secret(&own_secret(record), &host)),

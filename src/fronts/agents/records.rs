@@ -266,6 +266,15 @@ impl Tags {
     }
 }
 
+/// Returns tags as names with values. Those of a memory are texts: `role:admin` is `{"role": "admin"}`, and `vip` is `{"vip": ""}`.
+pub fn tags_of(tags: Option<&Json>) -> Map<String, Json> {
+    match tags {
+        Some(Json::Array(texts)) => texts.iter().filter_map(Json::as_str).map(pair).collect(),
+        Some(Json::Object(own)) => own.clone(),
+        Some(_) | None => Map::new(),
+    }
+}
+
 fn pair(text: &str) -> (String, Json) {
     let (name, value) = text.split_once(':').unwrap_or((text, ""));
     (name.to_owned(), json!(value))
@@ -279,17 +288,12 @@ fn text_of((name, value): (&String, &Json)) -> Json {
 }
 
 impl Record {
-    /// Returns the tags of the record, after a change if there is one. Those of a memory, which are texts, are shown as names with
-    /// values: `role:admin` is `{"role": "admin"}`, and `vip` is `{"vip": ""}`.
+    /// Returns the tags of the record as names with values, after a change if there is one.
     ///
     /// # Errors
     /// When the tags are not texts.
     pub async fn tags(&self, engine: &Engine, change: Option<Tags>) -> Result<Json, ApiError> {
-        let own = match self.get("tags") {
-            Some(Json::Array(texts)) => texts.iter().filter_map(Json::as_str).map(pair).collect(),
-            Some(Json::Object(own)) => own.clone(),
-            Some(_) | None => Map::new(),
-        };
+        let own = tags_of(self.get("tags"));
         let Some(change) = change else {
             return Ok(Json::Object(own));
         };

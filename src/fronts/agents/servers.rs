@@ -161,14 +161,20 @@ fn own_headers(record: &Record) -> Option<&Json> {
     own.filter(|own| own.as_object().is_some_and(|own| !own.is_empty()))
 }
 
-/// Returns the config of the step that calls a tool of a server directly. Presets win.
-pub fn call(record: &Record, tool: &str, input: Map<String, Json>) -> Json {
+/// Returns the config of the step that calls a tool of a server. Presets win; `headers` are sent after the tool's own.
+pub fn call(
+    record: &Record,
+    tool: &str,
+    (input, headers): (Map<String, Json>, &Map<String, Json>),
+) -> Json {
     let mut arguments = input;
     let preset = record.get("preset_parameters").and_then(Json::as_object);
     arguments.extend(preset.cloned().unwrap_or_default());
     let mut config = json!({"adapter": adapter(record), "tool": tool, "arguments": arguments, "on-doubt": "fail"});
-    if let Some(own) = own_headers(record) {
-        config["headers"] = own.clone();
+    let own = own_headers(record).and_then(Json::as_object);
+    let headers = context::after(own, headers);
+    if !headers.is_empty() {
+        config["headers"] = Json::Object(headers);
     }
     config
 }

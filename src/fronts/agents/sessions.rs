@@ -187,7 +187,7 @@ pub async fn create(engine: &Engine, agent: &str, body: Json) -> Result<Json, Ap
             .await?;
         return Err(error);
     }
-    Ok(session.to_json(engine))
+    session.to_json(engine).await
 }
 
 /// Returns the sessions of an agent, oldest first.
@@ -211,7 +211,7 @@ pub async fn list(
         let wanted = wanted.as_deref().map(ids::key_of);
         wanted.is_none_or(|wanted| id.map(ids::key_of) == Some(wanted))
     };
-    let shown = sessions
+    let sessions = sessions
         .filter(|it| it.record.text("agent_id") == Some(agent.record.id()))
         .filter(|it| is_it(&actor, it.record.text("actor_id")))
         .filter(|it| {
@@ -219,7 +219,11 @@ pub async fn list(
                 .as_deref()
                 .is_none_or(|wanted| it.status(engine) == wanted)
         });
-    Ok(shown.map(|it| it.to_json(engine)).collect())
+    let mut shown = Vec::new();
+    for session in sessions {
+        shown.push(session.to_json(engine).await?);
+    }
+    Ok(shown)
 }
 
 impl Session {
@@ -251,8 +255,26 @@ impl Session {
         }
     }
 
+    /// Returns when the generation began that is not over, if there is one.
+    async fn generating_at(&self, engine: &Engine) -> Result<Option<Json>, ApiError> {
+        let rows = self.rows(engine).await?;
+        let last = rows.iter().rev().find(|it| it["generation_id"].is_string());
+        let Some(last) = last else {
+            return Ok(None);
+        };
+        let id = last["generation_id"].as_str().unwrap_or_default();
+        match generations::find(engine, "generation", id).await {
+            Ok((run, _)) if !run.status.is_final() => Ok(Some(last["created_at"].clone())),
+            Ok(_) | Err(ApiError::Refused(_)) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Returns the session as answers show it.
-    pub fn to_json(&self, engine: &Engine) -> Json {
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn to_json(&self, engine: &Engine) -> Result<Json, ApiError> {
         let mut shown = self.record.to_json(SHOWN);
         shown["status"] = json!(self.status(engine));
         if let Some(last) = self.record.get("last_activity_ms").and_then(Json::as_i64) {
@@ -261,7 +283,8 @@ impl Session {
         if let Some(members) = shown.as_object_mut() {
             members.remove("last_activity_ms");
         }
-        shown
+        shown["generating_at"] = self.generating_at(engine).await?.unwrap_or(Json::Null);
+        Ok(shown)
     }
 
     pub fn generates_by_itself(&self) -> bool {
@@ -367,7 +390,7 @@ impl Session {
         }
         self.record.members.extend(body.0);
         self.record = Records::Sessions.update(engine, self.record).await?;
-        Ok(self.to_json(engine))
+        self.to_json(engine).await
     }
 
     /// Returns the tags of the session, after a change if there is one.

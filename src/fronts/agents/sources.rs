@@ -3,7 +3,6 @@
 //! The call is a step of the run, so it is journaled, and a generation whose call fails has asked no model.
 
 use flowstone_engine::Engine;
-use flowstone_engine::json::from_json;
 use flowstone_model::json::to_json;
 use flowstone_steps::jq::Filter;
 use serde_json::{Map, Value as Json, json};
@@ -12,7 +11,7 @@ use super::body::{Body, Kind, Member};
 use super::codes;
 use super::error::{ApiError, Status};
 use super::records::{Record, Records};
-use super::tools;
+use super::{actions, servers, tools};
 use crate::graph::compile::text::Lines;
 
 const SOURCE: &[Member] = &[
@@ -32,13 +31,23 @@ const SOURCE: &[Member] = &[
 ];
 /// The member of a content that was read.
 const CALL: &str = "flowstone/call";
+/// The types of steps that perform calls.
+const HTTP: &str = "http";
+const SERVER: &str = "mcp";
+const ACTION: &str = "platform";
 
 /// Tells whether a content is a call that was read.
 pub fn is_source(content: &Json) -> bool {
     content.get(CALL).is_some()
 }
 
-/// Reads a content of type `tool_output`, as the flow of the agent takes it. `headers` are sent after the tool's own.
+/// A content that was read: as the flow of the agent takes it, and the server that the flow must know for it.
+pub struct Source {
+    pub content: Json,
+    pub server: Option<Record>,
+}
+
+/// Reads a content of type `tool_output`. `headers` are sent after the tool's own.
 ///
 /// # Errors
 /// When it is malformed, the project lacks the tool, or the tool cannot be called by the server.
@@ -46,24 +55,25 @@ pub async fn read(
     engine: &Engine,
     project: &str,
     (content, headers): (&Json, &Map<String, Json>),
-) -> Result<Json, ApiError> {
+) -> Result<Source, ApiError> {
     let body = Body::read(content.clone(), SOURCE)?;
     let id = body.text("tool_id").unwrap_or_default();
     let tool = Records::Tools.get_in(engine, project, id).await?;
     let filter = body.text("output_path").unwrap_or(".");
     Filter::read(filter)
         .map_err(|message| ApiError::invalid(format!("`output_path`: {message}")))?;
-    let input = body.get("input").cloned().unwrap_or_else(|| json!({}));
-    let config = config((&tool, headers), &input, body.text("action"))?;
-    Ok(json!({CALL: true, "config": config, "filter": filter}))
+    let (kind, config) = call((&tool, headers), &body)?;
+    Ok(Source {
+        content: json!({CALL: true, "kind": kind, "config": config, "filter": filter}),
+        server: servers::is_server(&tool).then_some(tool),
+    })
 }
 
-/// Returns the config of the step that performs a call.
-fn config(
+/// Returns the type of the step that performs a call, and its config.
+fn call(
     (tool, headers): (&Record, &Map<String, Json>),
-    input: &Json,
-    action: Option<&str>,
-) -> Result<Json, ApiError> {
+    body: &Body,
+) -> Result<(&'static str, Json), ApiError> {
     if tools::is_client(tool) || tools::is_idle(tool) {
         return Err(ApiError::new(
             Status::Unprocessable,
@@ -74,28 +84,44 @@ fn config(
             ),
         ));
     }
-    if action.is_some() {
-        return Err(ApiError::invalid(
-            "`action` is for tools with several actions; this one has none",
-        ));
+    if servers::is_server(tool) {
+        return Ok((SERVER, tools::server_call(tool, body, headers)?));
     }
-    let entry = from_json(&tools::entry(tool, headers));
-    let config = flowstone_steps::agent::http_call(&entry, &from_json(input))
-        .map_err(|error| ApiError::invalid(error.message))?;
-    to_json(&config).map_err(|error| ApiError::invalid(error.to_string()))
+    if actions::is_platform(tool) {
+        let (action, arguments) = tools::action_call(tool, body)?;
+        // The rights are checked when the run performs the action.
+        action.given(tool.project(), &Json::Object(arguments.clone()))?;
+        let config = json!({"action": action.name, "arguments": arguments});
+        return Ok((ACTION, config));
+    }
+    let config = tools::http_call(tool, body, headers)?;
+    let config = to_json(&config).map_err(|error| ApiError::invalid(error.to_string()))?;
+    Ok((HTTP, config))
 }
 
 /// Writes the function `message` of the flow: a message as the `:agent` step takes it, after its call.
 pub(super) fn lines(out: &mut Lines) {
     out.line(11, "message (fn [{:keys [role source] :as message}]");
     out.line(21, "(if source");
+    out.line(23, "(let [config (:config source)");
+    out.line(29, "answer (case (:kind source)");
     out.line(
-        23,
-        "(let [answer (flow/step :http :source (:config source))",
+        38,
+        &format!("\"{SERVER}\" (:content (flow/step :mcp :source-tool config))"),
+    );
+    out.line(
+        38,
+        &format!("\"{ACTION}\" (flow/step :platform :source-action config)"),
+    );
+    out.line(38, "(:body (flow/step :http :source config)))");
+    // Servers of tools give data as text.
+    out.line(
+        29,
+        "data (if (string? answer) {:json answer} {:value answer})",
     );
     out.line(
         29,
-        "found (flow/step :jq :selected {:json (:body answer) :filter (:filter source)})]",
+        "found (flow/step :jq :selected (assoc data :filter (:filter source)))]",
     );
     out.line(25, "{:role role :content (:text found)})");
     out.line(23, "message))]");

@@ -322,39 +322,51 @@ pub async fn call(engine: &Engine, id: &str, body: Json, who: &Who) -> Result<Js
     }
 }
 
-/// Returns the flow of a direct call of an `http` tool.
-fn http_flow(record: &Record, body: &Body) -> Result<String, ApiError> {
+/// Returns the config of the step that calls an `http` tool. `headers` are sent after its own.
+///
+/// # Errors
+/// When an action is named, or the arguments do not fill the address.
+pub fn http_call(
+    record: &Record,
+    body: &Body,
+    headers: &Map<String, Json>,
+) -> Result<Value, ApiError> {
     if body.get("action").is_some() {
         let message = "`action` is for tools with several actions; this one has none";
         return Err(ApiError::invalid(message));
     }
-    let entry = from_json(&entry(record, &Map::new()));
+    let entry = from_json(&entry(record, headers));
     let input = body.get("input").cloned().unwrap_or_else(|| json!({}));
-    let config = flowstone_steps::agent::http_call(&entry, &from_json(&input))
-        .map_err(|error| ApiError::invalid(error.message))?;
-    let config = codec::encode(&config).map_err(|error| ApiError::invalid(error.to_string()))?;
-    Ok(format!(
-        "{{:slug :agents-call :flow '(flow/step :http :call {config})}}"
-    ))
+    flowstone_steps::agent::http_call(&entry, &from_json(&input))
+        .map_err(|error| ApiError::invalid(error.message))
 }
 
-/// Returns the flow of a direct call of a tool of a server.
-fn server_flow(record: &Record, body: &Body) -> Result<String, ApiError> {
+/// Returns the config of the step that calls a tool of a server. `headers` are sent after the tool's own.
+///
+/// # Errors
+/// When no action is named.
+pub fn server_call(
+    record: &Record,
+    body: &Body,
+    headers: &Map<String, Json>,
+) -> Result<Json, ApiError> {
     let Some(tool) = body.text("action") else {
         let message = "`action` is missing: the name of a tool of the server";
         return Err(ApiError::invalid(message));
     };
     let input = body.get("input").and_then(Json::as_object);
-    let config = servers::call(record, tool, input.cloned().unwrap_or_default());
-    let (slot, adapter) = servers::definition(record);
-    Ok(format!(
-        "{{:slug :agents-call :requires [{slot}] :mcp [{adapter}] :flow '(flow/step :mcp :call {})}}",
-        edn(&config)
-    ))
+    let input = input.cloned().unwrap_or_default();
+    Ok(servers::call(record, tool, (input, headers)))
 }
 
-/// Returns the flow of a direct call of a platform action. Presets win.
-fn action_flow(record: &Record, body: &Body) -> Result<String, ApiError> {
+/// Returns the platform action of a call, and its arguments. Presets win.
+///
+/// # Errors
+/// When the tool has no such action.
+pub fn action_call(
+    record: &Record,
+    body: &Body,
+) -> Result<(&'static actions::Action, Map<String, Json>), ApiError> {
     let names = super::body::texts(record.get("actions"));
     let action = body
         .text("action")
@@ -370,6 +382,31 @@ fn action_flow(record: &Record, body: &Body) -> Result<String, ApiError> {
     if let Some(Json::Object(preset)) = actions::preset(record, action) {
         arguments.extend(preset);
     }
+    Ok((action, arguments))
+}
+
+/// Returns the flow of a direct call of an `http` tool.
+fn http_flow(record: &Record, body: &Body) -> Result<String, ApiError> {
+    let config = http_call(record, body, &Map::new())?;
+    let config = codec::encode(&config).map_err(|error| ApiError::invalid(error.to_string()))?;
+    Ok(format!(
+        "{{:slug :agents-call :flow '(flow/step :http :call {config})}}"
+    ))
+}
+
+/// Returns the flow of a direct call of a tool of a server.
+fn server_flow(record: &Record, body: &Body) -> Result<String, ApiError> {
+    let config = server_call(record, body, &Map::new())?;
+    let (slot, adapter) = servers::definition(record);
+    Ok(format!(
+        "{{:slug :agents-call :requires [{slot}] :mcp [{adapter}] :flow '(flow/step :mcp :call {})}}",
+        edn(&config)
+    ))
+}
+
+/// Returns the flow of a direct call of a platform action.
+fn action_flow(record: &Record, body: &Body) -> Result<String, ApiError> {
+    let (action, arguments) = action_call(record, body)?;
     Ok(platform::call_flow(
         record.project(),
         action.name,
@@ -449,11 +486,7 @@ pub fn entry(record: &Record, headers: &Map<String, Json>) -> Json {
         let method = method.unwrap_or("POST").to_ascii_lowercase();
         put("method", Some(&json!(method)));
         let own = execute.get("headers").and_then(Json::as_object);
-        let mut all = own.cloned().unwrap_or_default();
-        for (name, value) in headers {
-            all.retain(|known, _| !known.eq_ignore_ascii_case(name));
-            all.insert(name.clone(), value.clone());
-        }
+        let all = context::after(own, headers);
         if !all.is_empty() {
             put("headers", Some(&Json::Object(all)));
         }

@@ -136,7 +136,6 @@ fn of_refusal(refusal: Refusal) -> Problem {
         Status::Conflict => StatusCode::CONFLICT,
         Status::Gone => StatusCode::GONE,
         Status::Unprocessable => StatusCode::UNPROCESSABLE_ENTITY,
-        Status::NotImplemented => StatusCode::NOT_IMPLEMENTED,
         Status::BadGateway => StatusCode::BAD_GATEWAY,
     };
     let problem =

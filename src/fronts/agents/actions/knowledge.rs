@@ -5,16 +5,25 @@ use flowstone_engine::token::Scope;
 use flowstone_project::knowledge::Embedder;
 use serde_json::{Value as Json, json};
 
-use super::super::body::{Kind, Member};
+use super::super::body::{Kind, Member, texts};
 use super::super::error::ApiError;
 use super::super::records::Records;
 use super::super::{knowledge, memories};
-use super::{Action, Given, PAGE, Subject, edit, gone, page, read, shown};
+use super::{Action, Given, PAGE, Subject, edit, gone, page, read, shown, write};
 
-const MEMORY: Member = Member::required("memory_id", Kind::Text, "The memory.");
+pub(super) const MEMORY: Member = Member::required("memory_id", Kind::Text, "The memory.");
 const ENTRY: Member = Member::required("entry_id", Kind::Text, "The entry.");
 const OF_MEMORY: (&[Member], Subject) = (&[MEMORY], Subject::Record(Records::Memories));
 const OF_ENTRY: (&[Member], Subject) = (&[MEMORY, ENTRY], Subject::Part(Records::Memories));
+const LIST: &[Member] = &[
+    PAGE[0],
+    PAGE[1],
+    Member::optional(
+        "tags",
+        Kind::Texts,
+        "Patterns: only memories with a tag that fits one of them.",
+    ),
+];
 
 /// The actions, sorted by name.
 pub(super) const ACTIONS: &[Action] = &[
@@ -25,7 +34,7 @@ pub(super) const ACTIONS: &[Action] = &[
         memories::CREATE,
         |engine, given, _| Box::pin(memories::create(engine, given.body.clone())),
     ),
-    edit(
+    write(
         (
             "create-memory-entry",
             "memories:CreateMemoryEntry",
@@ -51,7 +60,7 @@ pub(super) const ACTIONS: &[Action] = &[
             Box::pin(async move { gone(memories::delete(engine, given.id(0)).await) })
         },
     ),
-    edit(
+    write(
         (
             "delete-memory-entry",
             "memories:DeleteMemoryEntry",
@@ -78,19 +87,15 @@ pub(super) const ACTIONS: &[Action] = &[
         OF_ENTRY,
         |engine, given, _| Box::pin(memories::entry(engine, given.id(0), given.id(1))),
     ),
-    read(
-        ("list-memories", "memories:ListMemories", "memory"),
-        "Lists memories.",
-        (&[], Subject::New),
-        |engine, given, _| {
-            Box::pin(async move {
-                Ok(page(
-                    memories::list(engine, Some(&given.project), &[]).await?,
-                    given,
-                ))
-            })
-        },
-    ),
+    Action {
+        body: LIST,
+        ..read(
+            ("list-memories", "memories:ListMemories", "memory"),
+            "Lists memories.",
+            (&[], Subject::New),
+            |engine, given, _| Box::pin(listed(engine, given)),
+        )
+    },
     Action {
         body: PAGE,
         ..read(
@@ -137,7 +142,7 @@ pub(super) const ACTIONS: &[Action] = &[
         memories::UPDATE_MEMORY,
         |engine, given, _| Box::pin(memories::update(engine, given.id(0), given.body.clone())),
     ),
-    edit(
+    write(
         (
             "update-memory-entry",
             "memories:UpdateMemoryEntry",
@@ -157,6 +162,12 @@ pub(super) const ACTIONS: &[Action] = &[
         },
     ),
 ];
+
+async fn listed(engine: &Engine, given: &Given) -> Result<Json, ApiError> {
+    let patterns = texts(given.body.get("tags"));
+    let all = memories::list(engine, Some(&given.project), &patterns).await?;
+    Ok(page(all, given))
+}
 
 /// Searches as [`knowledge::search`] does, and leaves memories out: their permission is another one.
 async fn documents(

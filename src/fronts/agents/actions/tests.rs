@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn actions_are_sorted_and_named_after_their_permissions() {
-    for list in [ACTIONS, knowledge::ACTIONS] {
+    for list in [ACTIONS, knowledge::ACTIONS, tags::ACTIONS] {
         let names: Vec<&str> = list.iter().map(|it| it.name).collect();
         assert!(names.is_sorted(), "{names:?}");
     }

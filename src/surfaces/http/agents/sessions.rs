@@ -90,7 +90,7 @@ async fn show(
     let shown = server
         .ask(async move |cx: &EngineContext| {
             let session = Session::find(&cx.engine, &agent, &id).await?;
-            Ok::<_, ApiError>(session.to_json(&cx.engine))
+            session.to_json(&cx.engine).await
         })
         .await?;
     Ok(Answer::ok(shown))

@@ -15,8 +15,8 @@ use crate::http::answer::Answer;
 use crate::http::problem::Problem;
 use crate::http::server::{EngineContext, Shared};
 
-/// The addresses of tags, with the records that have them, and the scope that changes them.
-const PATHS: &[(&str, Records, Scope)] = &[
+/// The addresses of the tags of records, and the scope that changes them.
+const OF_RECORDS: &[(&str, Records, Scope)] = &[
     ("/api/v1/actors/{id}/tags", Records::Actors, Scope::Run),
     ("/api/v1/agents/{id}/tags", Records::Agents, Scope::Edit),
     (
@@ -24,22 +24,29 @@ const PATHS: &[(&str, Records, Scope)] = &[
         Records::Providers,
         Scope::Edit,
     ),
+    ("/api/v1/api-keys/{id}/tags", Records::Keys, Scope::Admin),
     (
         "/api/v1/documents/{id}/tags",
         Records::Documents,
         Scope::Run,
     ),
     ("/api/v1/memories/{id}/tags", Records::Memories, Scope::Run),
+    (
+        "/api/v1/policies/{id}/tags",
+        Records::Policies,
+        Scope::Admin,
+    ),
     ("/api/v1/projects/{id}/tags", Records::Projects, Scope::Edit),
     ("/api/v1/secrets/{id}/tags", Records::Secrets, Scope::Edit),
     ("/api/v1/tools/{id}/tags", Records::Tools, Scope::Edit),
 ];
 
 pub(super) fn routes() -> Router<Shared> {
-    let nouns = PATHS
-        .iter()
-        .map(|(path, kind, scope)| Router::new().route(path, of_record(*kind, *scope)));
-    nouns
+    let records = OF_RECORDS.iter().map(|(path, kind, scope)| {
+        let tags = of_record(*kind, *scope);
+        Router::new().route(path, tags)
+    });
+    records
         .fold(Router::new(), Router::merge)
         .route("/api/v1/agents/generations/{id}/tags", of_run("generation"))
         .route("/api/v1/traces/{id}/tags", of_run("trace"))
@@ -89,7 +96,11 @@ pub(super) async fn change_of(
     (headers, body): (HeaderMap, Body),
 ) -> Result<Option<Tags>, Problem> {
     if method == Method::GET || method == Method::HEAD {
-        client.need(Scope::Read)?;
+        // Who may not see a record does not see its tags.
+        client.need(match scope {
+            Scope::Admin => Scope::Admin,
+            _ => Scope::Read,
+        })?;
         return Ok(None);
     }
     client.need(scope)?;
