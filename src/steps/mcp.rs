@@ -250,9 +250,7 @@ impl Step for Mcp {
                 "list-tools" => self.list(cx, adapter, fields).await?,
                 name => match query(name, fields)? {
                     Some(query) => self.query(cx, adapter, (query, fields)).await?,
-                    None if operation.name == "answer" => {
-                        self.proceed(cx, adapter, fields).await?
-                    }
+                    None if operation.name == "answer" => self.proceed(cx, adapter, fields).await?,
                     None => match asking::read(fields)? {
                         Questions::Ask(asking) => asking::call(cx, &config, asking).await?,
                         questions => self.call(cx, adapter, (fields, questions)).await?,

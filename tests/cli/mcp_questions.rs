@@ -42,10 +42,20 @@ fn waiting((discover, call): (&str, &str), more: &str) -> Scratch {
     scratch
 }
 
-fn answer(scratch: &Scratch, value: &str) -> Ran {
+fn only_wait(scratch: &Scratch) -> String {
     let listed = scratch.run(&["waits", "list", "--json"]).json();
-    let id = listed["waits"][0]["id"].as_str().expect("a wait").to_owned();
-    scratch.run(&["waits", "complete", &id, "--value", value])
+    listed["waits"][0]["id"]
+        .as_str()
+        .expect("a wait")
+        .to_owned()
+}
+
+fn shown(scratch: &Scratch) -> String {
+    scratch.run(&["waits", "show", &only_wait(scratch)]).ok()
+}
+
+fn answer(scratch: &Scratch, value: &str) -> Ran {
+    scratch.run(&["waits", "complete", &only_wait(scratch), "--value", value])
 }
 
 fn lines(scratch: &Scratch, file: &str) -> usize {
@@ -58,10 +68,10 @@ const ADA: &str = "{:action :accept :name \"Ada\"}";
 #[test]
 fn the_newer_revision_repeats_the_request_with_its_state() {
     let scratch = waiting(NEW, "");
-    let shown = scratch.run(&["waits", "list"]).ok();
+    let shown = shown(&scratch);
     assert!(shown.contains("Who travels?"), "{shown}");
     let ran = answer(&scratch, ADA);
-    assert_eq!(ran.out.trim(), "\"booked\"", "{ran:?}");
+    assert_eq!(ran.out.trim(), "booked", "{ran:?}");
     let sent = scratch.read("answers.txt");
     assert!(sent.contains(r#""content":{"name":"Ada"}"#), "{sent}");
 }
@@ -75,7 +85,7 @@ fn an_open_call_that_ended_with_its_process_follows_on_doubt() {
     // The repeated call gets the answer that was given, without another wait.
     let scratch = waiting(OLD, ":on-doubt :retry");
     let ran = answer(&scratch, ADA);
-    assert_eq!(ran.out.trim(), "\"booked\"", "{ran:?}");
+    assert_eq!(ran.out.trim(), "booked", "{ran:?}");
     assert_eq!(lines(&scratch, "calls.txt"), 2);
     let sent = scratch.read("answers.txt");
     assert!(sent.contains(r#""content":{"name":"Ada"}"#), "{sent}");
@@ -83,12 +93,15 @@ fn an_open_call_that_ended_with_its_process_follows_on_doubt() {
 
 #[test]
 fn without_on_doubt_a_person_decides_about_the_ended_call() {
-    for (choice, expected) in [("retry", "\"booked\""), ("fail", "E1298")] {
+    for (choice, expected) in [("retry", "booked"), ("fail", "E1298")] {
         let scratch = waiting(OLD, "");
         let ran = answer(&scratch, ADA);
         assert_eq!(ran.code, Some(3), "{ran:?}");
-        let shown = scratch.run(&["waits", "list"]).ok();
-        assert!(shown.contains("Call it again from its beginning?"), "{shown}");
+        let shown = shown(&scratch);
+        assert!(
+            shown.contains("Call it again from its beginning?"),
+            "{shown}"
+        );
         let ran = answer(&scratch, &format!("{{:action :{choice}}}"));
         assert!(
             ran.out.contains(expected) || ran.err.contains(expected),

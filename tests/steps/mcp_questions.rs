@@ -170,7 +170,10 @@ fn the_newer_revision_continues_after_a_restart() {
 fn a_question_that_nobody_answers_is_cancelled() {
     for (on_timeout, expected) in [("", "cancel"), (":on-timeout :decline", "decline")] {
         let project = project(&new(FORM));
-        run(&project, &book(&format!("{{:timeout \"1m\" {on_timeout}}}")));
+        run(
+            &project,
+            &book(&format!("{{:timeout \"1m\" {on_timeout}}}")),
+        );
         project.clock.advance(61_000);
         assert_eq!(project.resume_all(), ["\"booked\""]);
         assert_eq!(answers(&project), [serde_json::json!({"action": expected})]);
@@ -209,7 +212,10 @@ fn a_flow_can_answer_questions_itself() {
                                                   :answers {(:id question) {:action :accept :content {:name \"Ada\"}}}}))])";
     for script in [old(FORM), new(FORM)] {
         let project = project(&script);
-        assert_eq!(run(&project, body), "[\"Who travels?\" \"form\" \"booked\"]");
+        assert_eq!(
+            run(&project, body),
+            "[\"Who travels?\" \"form\" \"booked\"]"
+        );
         assert_eq!(
             answers(&project),
             [serde_json::json!({"action": "accept", "content": {"name": "Ada"}})]
@@ -224,8 +230,7 @@ fn a_server_that_asks_without_end_is_stopped() {
         r#"reply '"result":{"resultType":"input_required","requestState":"s"}'"#,
     );
     let project = project(&script);
-    expect!["E0832 the tool `book` asks again and again"]
-        .assert_eq(&run(&project, &book(":ask")));
+    expect!["E0832 the tool `book` asks again and again"].assert_eq(&run(&project, &book(":ask")));
 }
 
 #[test]
@@ -256,13 +261,24 @@ fn wrong_options_are_reported() {
         );
         expected.assert_eq(&run(&project, &body));
     };
-    check(":perhaps", expect!["E0712 `:questions` of a `:mcp` step must be one of `:ask`, `:decline`, `:return` or a map of `:notify`, `:on-timeout`, `:roles`, `:timeout`, not :perhaps (a keyword)"]);
-    check("{:on-timeout :approve}", expect!["E0712 `:questions :on-timeout` of a `:mcp` step must be one of `:cancel`, `:decline`, `:fail`, not :approve (a keyword)"]);
+    check(
+        ":perhaps",
+        expect![
+            "E0712 `:questions` of a `:mcp` step must be one of `:ask`, `:decline`, `:return` or a map of `:notify`, `:on-timeout`, `:roles`, `:timeout`, not :perhaps (a keyword)"
+        ],
+    );
+    check(
+        "{:on-timeout :approve}",
+        expect![
+            "E0712 `:questions :on-timeout` of a `:mcp` step must be one of `:cancel`, `:decline`, `:fail`, not :approve (a keyword)"
+        ],
+    );
     let project = project(&new(FORM));
     let body = "(let [config {:op :answer :adapter :f/all :tool \"book\" :resume {:state \"s1\"} :answers {\"who\" {:action :yes}}}] (flow/step :mcp :x (merge config {})))";
     expect![[r#"
         E1299 the answer `who` of `:answers` needs an `:action`: `:accept`, `:decline` or `:cancel`
-          such as `{"q1" {:action :accept :content {:name "Ada"}}}`"#]].assert_eq(&run(&project, body));
+          such as `{"q1" {:action :accept :content {:name "Ada"}}}`"#]]
+    .assert_eq(&run(&project, body));
 }
 
 /// Starts a server of the older handshake over HTTP: the stream of the call ends after the answer to its question.
@@ -327,7 +343,10 @@ fn http_new() -> Server {
             ),
             _ => return reply("202 Accepted", &[], ""),
         };
-        let body = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{inner}}}"#, message["id"]);
+        let body = format!(
+            r#"{{"jsonrpc":"2.0","id":{},"result":{inner}}}"#,
+            message["id"]
+        );
         reply("200 OK", &["content-type: application/json"], body)
     })
 }
@@ -435,6 +454,9 @@ fn an_agent_lists_and_reads_resources() {
         let read = said(2);
         assert!(read.contains("the fare is 70"), "{read}");
         // Bytes are named, and never sent to a model.
-        assert!(read.contains("application/zip, 2 bytes") && !read.contains("aGk="), "{read}");
+        assert!(
+            read.contains("application/zip, 2 bytes") && !read.contains("aGk="),
+            "{read}"
+        );
     }
 }

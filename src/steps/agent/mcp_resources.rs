@@ -42,7 +42,9 @@ pub(super) fn of(
     let list = Described {
         own: LIST,
         operation: "list-resources",
-        description: format!("Lists the resources of `{id}`: their URIs, names, descriptions and types."),
+        description: format!(
+            "Lists the resources of `{id}`: their URIs, names, descriptions and types."
+        ),
         parameters: json!({"type": "object", "properties": {}, "additionalProperties": false}),
     };
     let read = Described {

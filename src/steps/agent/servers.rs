@@ -59,7 +59,15 @@ pub(super) const TOOL: &[Field] = &[
          `NAME_read_resource`. Default: that of the adapter, otherwise false.",
     ),
 ];
-const KEYS: &[&str] = &["adapter", "call-headers", "headers", "name", "preset", QUESTIONS, "resources"];
+const KEYS: &[&str] = &[
+    "adapter",
+    "call-headers",
+    "headers",
+    "name",
+    "preset",
+    QUESTIONS,
+    "resources",
+];
 /// The id of the nested step that asks a server for its tools, before the name of the entry.
 pub const LISTING: &str = "mcp_tools_";
 /// Maximum number of servers that are asked at a time.

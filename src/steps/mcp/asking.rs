@@ -56,7 +56,14 @@ const USUAL: Duration = Duration::from_secs(86_400);
 /// Maximum number of times that a server may ask in a call.
 const MOST_ROUNDS: usize = 20;
 /// Options of the step that its calls have, too.
-const OF_CALL: &[&str] = &["adapter", "arguments", "headers", "on-doubt", "read-only?", "tool"];
+const OF_CALL: &[&str] = &[
+    "adapter",
+    "arguments",
+    "headers",
+    "on-doubt",
+    "read-only?",
+    "tool",
+];
 
 /// What happens to the questions of a server.
 pub(super) enum Questions {
@@ -123,7 +130,9 @@ pub(super) fn read(fields: Fields<'_>) -> Result<Questions, StepError> {
             "`:questions` cannot be {}",
             crate::text::brief(given)
         ))
-        .hint("it is `:ask`, `:decline`, `:return`, or a map as in `{:timeout \"1h\" :roles [:ops]}`")),
+        .hint(
+            "it is `:ask`, `:decline`, `:return`, or a map as in `{:timeout \"1h\" :roles [:ops]}`",
+        )),
     }
 }
 

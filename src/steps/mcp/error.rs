@@ -70,7 +70,9 @@ pub(super) enum McpError {
     },
     #[error("the call `{name}`, which waited for an answer of a person, is no longer open")]
     Lost { name: String },
-    #[error("the tool `{tool}` of {server} asks a person, but {most} calls of this process wait for answers already")]
+    #[error(
+        "the tool `{tool}` of {server} asks a person, but {most} calls of this process wait for answers already"
+    )]
     TooManyAsk {
         server: String,
         tool: String,
