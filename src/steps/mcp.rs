@@ -115,9 +115,8 @@ const FIELDS: &[Field] = &[
         asking::QUESTIONS,
         asking::FIELD,
         "What happens when the server asks a person in the middle of a call. `:ask` or a map opens a wait for each question; \
-         `:return` returns `:questions` and `:resume` for `:op :answer`.",
-    )
-    .or(":decline"),
+         `:return` returns `:questions` and `:resume` for `:op :answer`. Default: `:decline`, and the call fails.",
+    ),
     Field::optional(
         "read-only?",
         FieldType::Bool,
