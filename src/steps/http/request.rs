@@ -41,13 +41,7 @@ pub(crate) async fn build(cx: &StepContext, fields: Fields<'_>) -> Result<Reques
     let mut secret_headers = Vec::new();
     let host = host_of(&url);
     let mut is_secret = false;
-    let login = match &auth {
-        Auth::OAuth(_) => {
-            oauth::freshen(cx, &connection).await?;
-            Lent::of(cx, &connection)?
-        }
-        _ => None,
-    };
+    let login = login(cx, &auth, &connection).await?;
     let proof = match &auth {
         Auth::GoogleServiceAccount { scopes, .. } => {
             let secret = auth.secret(cx, &connection.id, &host)?;
@@ -100,6 +94,19 @@ pub(crate) async fn build(cx: &StepContext, fields: Fields<'_>) -> Result<Reques
         redactor: Some(cx.redactor()),
         login,
     })
+}
+
+/// Returns the login of a connection whose token the request carries, after it was renewed if that is due.
+async fn login(
+    cx: &StepContext,
+    auth: &Auth,
+    connection: &Connection,
+) -> Result<Option<Lent>, StepError> {
+    if !matches!(auth, Auth::OAuth(_)) {
+        return Ok(None);
+    }
+    oauth::freshen(cx, connection).await?;
+    Lent::of(cx, connection)
 }
 
 fn has(headers: &[(String, String)], name: &str) -> bool {
