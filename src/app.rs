@@ -12,12 +12,14 @@ use flowstone_engine::{Engine, EngineConfig, Interactive, Limits};
 use flowstone_flow::flow::Flow;
 use flowstone_flow::natives;
 use flowstone_flow::permission::{Permissions, TrustedFlow};
-use flowstone_flow::step::{LocalFuture, Step};
+use flowstone_flow::step::{Gate, LocalFuture, Step, StepError};
 use flowstone_fronts::FORMATS;
 use flowstone_lang::session::Session;
 use flowstone_lang::value::{Result as Evaluated, Signal, Value};
 use flowstone_project::connections;
-use flowstone_project::connections::{ConnectionReport, ConnectionTest, PriceReport};
+use flowstone_project::connections::{
+    ConnectionReport, ConnectionTest, LoginNote, LoginOptions, LoginReport, PriceReport,
+};
 use flowstone_project::search::Embedder;
 use flowstone_repl::{Body, Evaluator, Repl};
 use flowstone_steps::llm::prices;
@@ -85,6 +87,33 @@ impl App for Flowstone {
         Box::pin(connections::attempt(engine, flow, connection))
     }
 
+    fn login<'a>(
+        &self,
+        engine: &'a Engine,
+        project: &'a Project,
+        options: &'a LoginOptions,
+        tell: &'a mut dyn FnMut(&LoginNote),
+    ) -> LocalFuture<'a, Result<LoginReport, Report>> {
+        let gate = self.gate(project);
+        Box::pin(async move {
+            let done = connections::login(engine, &gate?, options, tell).await;
+            done.map_err(of_step)
+        })
+    }
+
+    fn logout<'a>(
+        &self,
+        engine: &'a Engine,
+        project: &'a Project,
+        name: &'a str,
+    ) -> LocalFuture<'a, Result<(bool, bool), Report>> {
+        let gate = self.gate(project);
+        Box::pin(async move {
+            let done = connections::logout(engine, &gate?, name).await;
+            done.map_err(of_step)
+        })
+    }
+
     fn prices(&self, engine: &Engine) -> Result<(String, Vec<PriceReport>), Report> {
         let prices = prices::report(engine.settings());
         let prices = prices.map_err(|message| Report::error("E0751", message))?;
@@ -147,6 +176,12 @@ impl App for Flowstone {
 }
 
 impl Flowstone {
+    /// Returns the permissions of the project itself.
+    fn gate(&self, project: &Project) -> Result<Gate, Report> {
+        let allow = self.permissions(project)?.of_flow("none");
+        Ok(Gate::new(&project.root, allow))
+    }
+
     /// What the engine of a project is made of.
     fn config(&self, project: &Project, stores: Stores) -> Result<EngineConfig, Report> {
         let settings = settings::load(&project.root).map_err(|error| of_settings(&error))?;
@@ -309,6 +344,11 @@ impl Evaluator for WithSteps<'_> {
     fn describe_step(&self, kind: &str) -> Option<String> {
         self.prompt.describe_step(&self.kinds, kind)
     }
+}
+
+fn of_step(error: StepError) -> Report {
+    let report = Report::error(error.code, error.message);
+    error.hints.into_iter().fold(report, Report::hint)
 }
 
 fn of_settings(error: &settings::SettingsError) -> Report {

@@ -86,6 +86,8 @@ mod log;
 mod many;
 mod mcp;
 #[cfg(unix)]
+mod mcp_questions;
+#[cfg(unix)]
 mod openapi;
 mod packaged;
 #[cfg(unix)]

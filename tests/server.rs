@@ -43,6 +43,8 @@ pub enum Answer {
     Raw(Vec<u8>),
     /// These bytes, then silence until the client gives up.
     Hang(Vec<u8>),
+    /// These bytes, then those that the function returns, which may wait for something.
+    Then(Vec<u8>, Arc<dyn Fn() -> Vec<u8> + Send + Sync>),
     /// These bytes, then this many zeros, as fast as the client takes them.
     Zeros(Vec<u8>, u64),
     /// The first bytes once, then the others until the client gives up.
@@ -226,6 +228,10 @@ fn write(stream: &mut TcpStream, answer: Answer) -> std::io::Result<()> {
             stream.write_all(&bytes)?;
             // Returns when the client closes the connection.
             return stream.read(&mut [0]).map(|_| ());
+        }
+        Answer::Then(bytes, rest) => {
+            stream.write_all(&bytes)?;
+            return stream.write_all(&rest());
         }
         Answer::Zeros(head, count) => {
             stream.write_all(&head)?;

@@ -149,6 +149,7 @@ async fn generate(engine: &Engine, url: &str) -> std::result::Result<(), ApiErro
         started_by: "local".to_owned(),
         caller: Caller::default(),
         is_operator: true,
+        token: None,
     };
     for _ in 0..AGENTS {
         let body = json!({"prompt": "Look at all of them."});

@@ -72,7 +72,51 @@ pub const CONNECTION: FieldType = FieldType::Either(&[
         FieldType::OneOf(&["none"]),
         "No authentication.",
     )]),
+    FieldType::Keys(OAUTH),
 ]);
+
+const OAUTH: &[Field] = &[
+    Field::optional(
+        "authorization-endpoint",
+        FieldType::Text,
+        "The address of the login page, where the server does not describe itself.",
+    ),
+    Field::optional(
+        "client-id",
+        FieldType::Text,
+        "The client that is registered at the authorization server. Default: one is registered at each login.",
+    ),
+    Field::optional(
+        "client-secret-ref",
+        FieldType::Name,
+        "The secret of that client, by its name.",
+    ),
+    Field::optional(
+        "device-authorization-endpoint",
+        FieldType::Text,
+        "The address for a login with a code, where the server does not describe itself.",
+    ),
+    Field::optional(
+        "issuer",
+        FieldType::Text,
+        "The authorization server. Default: the one that the connection's server names.",
+    ),
+    Field::optional(
+        "scopes",
+        FieldType::List(&FieldType::Text),
+        "The scopes that are requested. Default: those that the connection's server asks for.",
+    ),
+    Field::optional(
+        "token-endpoint",
+        FieldType::Text,
+        "The address that gives tokens, where the server does not describe itself.",
+    ),
+    Field::required(
+        "type",
+        FieldType::OneOf(&["oauth"]),
+        "A token of `flowstone connections login`.",
+    ),
+];
 
 /// `:auth` of a webhook.
 pub const CALLER: FieldType = FieldType::Either(&[

@@ -531,7 +531,7 @@ impl Reader<'_> {
 
     fn mcp_id(&mut self, name: &Rc<str>) -> Option<Rc<str>> {
         match mcp::find(self.flow, name) {
-            Some((adapter, None)) if adapter.allow_tools.is_none() => {
+            Some((adapter, None)) if adapter.allow_tools.is_none() && !adapter.has_resources => {
                 let hint = format!(
                     "give the adapter `:allow-tools [\"...\"]`, or name one tool: `:{}/tool_name`",
                     adapter.namespace()

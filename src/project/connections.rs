@@ -5,16 +5,18 @@ use std::time::{Duration, Instant};
 
 use flowstone_engine::{Direct, Engine};
 use flowstone_flow::flow::Flow;
-use flowstone_flow::step::StepError;
+use flowstone_flow::step::{Gate, StepError};
 use flowstone_lang::value::Value;
 
 use flowstone_steps::connection_report::{self, ConnectionSources};
 use flowstone_steps::llm::PROVIDERS;
 
 pub use flowstone_steps::connection_report::{
-    ConnectionReport, ConnectionTest, SecretReport, Verdict,
+    ConnectionReport, ConnectionTest, LoginReport, LoginState, SecretReport, Verdict,
 };
 pub use flowstone_steps::llm::prices::PriceReport;
+use flowstone_steps::oauth::{self, LoginSources};
+pub use flowstone_steps::oauth::{LoginNote, LoginOptions};
 
 /// A server that takes longer is no use.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -25,8 +27,52 @@ pub fn report(engine: &Engine, flows: &[&Flow]) -> Vec<ConnectionReport> {
         settings: engine.settings(),
         profile: engine.bindings().profile.as_deref(),
         secrets: engine.secrets(),
+        home: engine.home(),
+        now_ms: engine.now_ms(),
     };
     connection_report::report(&around, flows)
+}
+
+/// Logs in for a connection. `tell` is called with what a person has to do.
+///
+/// # Errors
+/// E1315 to E1319, and those of the connection's settings.
+pub async fn login(
+    engine: &Engine,
+    gate: &Gate,
+    options: &LoginOptions,
+    tell: &mut dyn FnMut(&LoginNote),
+) -> Result<LoginReport, StepError> {
+    oauth::login(
+        &login_sources(engine, gate, &|| engine.now_ms()),
+        options,
+        tell,
+    )
+    .await
+}
+
+/// Deletes the login of a connection. Tells whether there was one, and whether the authorization server has ended it.
+///
+/// # Errors
+/// As [`login`].
+pub async fn logout(engine: &Engine, gate: &Gate, name: &str) -> Result<(bool, bool), StepError> {
+    oauth::logout(&login_sources(engine, gate, &|| engine.now_ms()), name).await
+}
+
+fn login_sources<'a>(
+    engine: &'a Engine,
+    gate: &'a Gate,
+    now_ms: &'a dyn Fn() -> i64,
+) -> LoginSources<'a> {
+    LoginSources {
+        settings: engine.settings(),
+        profile: engine.bindings().profile.as_deref(),
+        secrets: engine.secrets(),
+        root: engine.project_root(),
+        home: engine.home(),
+        gate,
+        now_ms,
+    }
 }
 
 /// Tries a connection, as the flow that names it would use it.

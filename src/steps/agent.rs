@@ -20,6 +20,7 @@ mod hooks;
 mod inputs;
 mod knowledge;
 mod limits;
+mod mcp_resources;
 mod mcp_tools;
 mod memory;
 mod notes;

@@ -3,6 +3,8 @@
 //! Plain facts: the steps know what a connection is and how it is tested. A secret appears only by its name and its
 //! source.
 
+pub use crate::oauth::{LoginReport, LoginState};
+
 /// A connection, or a slot of a flow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConnectionReport {
@@ -18,6 +20,8 @@ pub struct ConnectionReport {
     pub bound_to: Option<String>,
     pub is_optional: bool,
     pub secret: Option<SecretReport>,
+    /// The state of its login, if it uses one.
+    pub login: Option<LoginReport>,
     /// The reason why it cannot be used as it is.
     pub problem: Option<String>,
 }

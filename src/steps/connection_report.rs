@@ -1,10 +1,14 @@
 //! Reports the connections of a project, with the sources of their secrets.
 
+use std::path::Path;
+
 use flowstone_flow::flow::{Flow, name_of};
 use flowstone_lang::value::Value;
 use flowstone_model::ports::Secrets;
 
-pub use crate::connection_facts::{ConnectionReport, ConnectionTest, SecretReport, Verdict};
+pub use crate::connection_facts::{
+    ConnectionReport, ConnectionTest, LoginReport, LoginState, SecretReport, Verdict,
+};
 use crate::connections::{Auth, Binding, Connection, binding, resolve, setting};
 use crate::json::items;
 use crate::llm::PROVIDERS;
@@ -16,6 +20,9 @@ pub struct ConnectionSources<'a> {
     pub settings: &'a Value,
     pub profile: Option<&'a str>,
     pub secrets: &'a dyn Secrets,
+    /// The folder of the project's data, with the logins.
+    pub home: &'a Path,
+    pub now_ms: i64,
 }
 
 /// Returns the slots of flows, the connections in the settings, and the providers in the environment, in this order.
@@ -108,6 +115,7 @@ fn of_name(
         bound_to: bound,
         is_optional: false,
         secret: None,
+        login: None,
         problem: None,
     };
     match resolve(settings, flow, name) {
@@ -129,6 +137,21 @@ fn describe(
     let base_url = connection.base_url.clone();
     let base_url = base_url.or_else(|| usual_address(around, dialect?));
     report.base_url = base_url.map(|url| crate::shown_url::without_password(&url));
+    if let Auth::OAuth(oauth) = &connection.auth {
+        match crate::oauth::state(around.home, oauth, around.now_ms) {
+            Ok(login) => {
+                report.problem = (login.state == LoginState::NeedsLogin).then(|| {
+                    format!(
+                        "nobody is logged in: `flowstone connections login {}`",
+                        connection.id
+                    )
+                });
+                report.login = Some(login);
+            }
+            Err(error) => report.problem = Some(error.message),
+        }
+        return;
+    }
     let own = match connection.id.as_str() {
         "" => dialect.map_or("", |it| it.id),
         id => id,
@@ -190,6 +213,7 @@ fn of_provider(around: &ConnectionSources<'_>, name: &str, provider: &Value) -> 
         bound_to: None,
         is_optional: false,
         secret: None,
+        login: None,
         problem: problem.map(|error| error.message),
     };
     describe(around, &mut report, &connection);
@@ -221,6 +245,7 @@ fn of_environment(around: &ConnectionSources<'_>, dialect: &Dialect) -> Connecti
         bound_to: None,
         is_optional: false,
         secret: None,
+        login: None,
         problem: None,
     };
     describe(around, &mut report, &connection);

@@ -20,6 +20,7 @@ use reqwest::Url;
 
 use crate::fields::Fields;
 use crate::guard::{Pattern, allowed_hosts};
+use crate::oauth::OAuth;
 use crate::secrets::variable;
 
 /// A server that flows make requests to.
@@ -76,6 +77,8 @@ pub(crate) enum Auth {
     },
     /// Signed requests to AWS. The secrets have their default names unless others are given.
     AwsSigV4(AwsNames),
+    /// The token of a login.
+    OAuth(Box<OAuth>),
 }
 
 /// The names of the credentials of AWS.
@@ -228,6 +231,10 @@ pub(crate) fn resolve(settings: &Value, flow: &Flow, name: &str) -> Result<Conne
         let place = format!("flowstone.edn :connections :{id}");
         Fields::nested(&place, setting)?.only(KEYS)?;
         connection.add(&place, setting)?;
+    }
+    if let Auth::OAuth(oauth) = &mut connection.auth {
+        oauth.connection = id;
+        oauth.base_url.clone_from(&connection.base_url);
     }
     Ok(connection)
 }
@@ -425,13 +432,14 @@ impl Auth {
                 }))
             }
             Some("none") => Ok(Auth::None),
+            Some("oauth") => Ok(Auth::OAuth(Box::new(OAuth::read(fields)?))),
             other => {
                 let message = match other {
                     Some(other) => format!("`{place}` has no type `:{other}`"),
                     None => format!("`{place}` needs `:type`"),
                 };
                 Err(StepError::config("E0753", message)
-                    .hint("there are `:bearer`, `:api-key`, `:basic`, `:google-service-account`, `:aws-sigv4` and `:none`"))
+                    .hint("there are `:bearer`, `:api-key`, `:basic`, `:google-service-account`, `:aws-sigv4`, `:oauth` and `:none`"))
             }
         }
     }
@@ -453,7 +461,15 @@ impl Auth {
             | Auth::Basic { secret, .. }
             | Auth::GoogleServiceAccount { secret, .. } => secret.as_deref(),
             Auth::AwsSigV4(names) => names.secret_access_key.as_deref(),
-            Auth::Unsaid | Auth::None => None,
+            Auth::Unsaid | Auth::None | Auth::OAuth(_) => None,
+        }
+    }
+
+    /// Returns the name of what may be sent to the connection's server, for permissions.
+    pub(crate) fn permitted_name(&self) -> Option<&str> {
+        match self {
+            Auth::OAuth(oauth) => Some(&oauth.connection),
+            other => other.secret_name(),
         }
     }
 
@@ -526,6 +542,10 @@ impl Auth {
                     "E0753",
                     "`:google-service-account` is for requests of `:http` and `:notify`",
                 ));
+            }
+            Auth::OAuth(oauth) => {
+                let (name, value) = oauth.header(cx, host)?;
+                Proof::Header(name, value)
             }
             Auth::AwsSigV4(_) => {
                 return Err(StepError::config(

@@ -275,6 +275,7 @@ impl HttpEmbedder<'_> {
             is_secret: false,
             redactor: None,
             trace_parent: None,
+            login: None,
         };
         if let Some(key) = key {
             let (name, value) = self.proof(key);
@@ -298,12 +299,13 @@ impl HttpEmbedder<'_> {
             Auth::Bearer { secret } | Auth::ApiKey { secret, .. } | Auth::Basic { secret, .. } => {
                 secret.as_deref()
             }
-            Auth::GoogleServiceAccount { .. } | Auth::AwsSigV4(_) => {
+            Auth::GoogleServiceAccount { .. } | Auth::AwsSigV4(_) | Auth::OAuth(_) => {
                 return Err(EmbedError {
                     code: "E0753",
                     kind: "bad-config",
-                    message: "the embedder cannot sign requests or use a service account"
-                        .to_owned(),
+                    message:
+                        "the embedder cannot sign requests, or use a service account or a login"
+                            .to_owned(),
                     hint: Some("give it an `:api-key` or a `:bearer` token".to_owned()),
                 });
             }
@@ -369,6 +371,7 @@ impl HttpEmbedder<'_> {
             | Auth::Bearer { .. }
             | Auth::GoogleServiceAccount { .. }
             | Auth::AwsSigV4(_)
+            | Auth::OAuth(_)
             | Auth::Unsaid
             | Auth::None => ("authorization".to_owned(), format!("Bearer {key}")),
         }

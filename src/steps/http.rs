@@ -328,7 +328,7 @@ async fn answered(
     wanted: ResponseAs,
 ) -> Result<(u16, Option<Value>, Value), StepError> {
     let asked = shown::url(&request.url);
-    let opened = client::open(request).await;
+    let opened = crate::oauth::open(cx, request).await?;
     let mut incoming = opened.map_err(|error| error.at(&asked))?;
     let place = incoming.place();
     incoming.host.clone_from(&place);

@@ -21,6 +21,7 @@ pub mod llm;
 pub mod mcp;
 mod needs;
 pub mod notify;
+pub mod oauth;
 mod operation;
 pub mod permissions;
 pub mod persist;

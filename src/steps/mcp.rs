@@ -6,14 +6,17 @@
 
 pub(crate) mod answer;
 mod arguments;
+pub(crate) mod asking;
 mod client;
 mod connection;
 mod error;
 mod fault;
 mod message;
+mod open;
 mod pool;
 mod process;
 mod query;
+mod question;
 mod server;
 
 use std::rc::Rc;
@@ -30,11 +33,14 @@ use flowstone_lang::value::Value;
 use serde_json::{Map, Value as Json};
 use tokio::sync::mpsc;
 
+use asking::Questions;
 use client::Heard;
 use connection::ToolCall;
+use error::McpError;
 pub use message::{answer_of, misfits};
 use pool::{Ask, Lazy, Reply};
 use query::Query;
+use question::Resume;
 use server::Target;
 
 use crate::fields::Fields;
@@ -45,6 +51,9 @@ use crate::{json, operation};
 pub struct Mcp {
     pool: Lazy,
 }
+
+/// The code of a call that waited for an answer and is gone.
+const LOST: &str = "E1298";
 
 /// Default timeout of a call: longer than other runners wait.
 const TIMEOUT: Duration = Duration::from_secs(190);
@@ -57,10 +66,12 @@ pub(crate) const SPEC: StepSpec = StepSpec {
         The server is one of the flow's `:mcp` adapters. Arguments are checked against the tool's schema before it is \
         called. `:content` is the tool's result as data, or else its text; images and other contents are in `:parts`, an \
         image as `{:type :image :url \"data:...\"}`, which a message to a model accepts unchanged. An error that a tool reports \
-        is an error of kind `:tool-error`. Connections are kept for the next call.",
+        is an error of kind `:tool-error`. Connections are kept for the next call. A server may ask a person in the middle \
+        of a call: `:questions :ask` opens a wait for each question and sends the answer back. Without it, such a call fails.",
     fields: FIELDS,
     examples: &[
         "(flow/step :mcp :issues {:adapter :linear/issues :tool \"list_issues\" :arguments {:team_id \"T1\"} :read-only? true})",
+        "(flow/step :mcp :book {:adapter :travel/desk :tool \"book\" :arguments {:to \"Oslo\"} :questions {:timeout \"2h\" :roles [:travel]}})",
         "(flow/step :mcp :tools {:op :list-tools :adapter :linear/issues})",
         "(flow/step :mcp :readme {:op :read-resource :adapter :notes/files :uri \"file:///README.md\"})",
         "(flow/step :mcp :review {:op :get-prompt :adapter :notes/files :prompt \"review\" :arguments {:language \"clojure\"}})",
@@ -75,6 +86,11 @@ const FIELDS: &[Field] = &[
         "One of the flow's `:mcp` adapters, by its id.",
     ),
     Field::optional(
+        "answers",
+        FieldType::Map,
+        "The answers to the questions of a call, by their ids: `{\"q1\" {:action :accept :content {:name \"Ada\"}}}`, or `:decline`, `:cancel`.",
+    ),
+    Field::optional(
         "arguments",
         FieldType::Map,
         "The arguments of the tool or the prompt. Default: none.",
@@ -87,7 +103,7 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "op",
         FieldType::Name,
-        "What to do: `:call`, `:list-tools`, `:list-resources`, `:read-resource`, `:list-prompts` or `:get-prompt`. Default `:call`.",
+        "What to do: `:call`, `:answer`, `:list-tools`, `:list-resources`, `:read-resource`, `:list-prompts` or `:get-prompt`. Default `:call`.",
     )
     .or(":call"),
     Field::optional(
@@ -96,9 +112,20 @@ const FIELDS: &[Field] = &[
         "The name of the prompt on the server.",
     ),
     Field::optional(
+        asking::QUESTIONS,
+        asking::FIELD,
+        "What happens when the server asks a person in the middle of a call. `:ask` or a map opens a wait for each question; \
+         `:return` returns `:questions` and `:resume` for `:op :answer`. Default: `:decline`, and the call fails.",
+    ),
+    Field::optional(
         "read-only?",
         FieldType::Bool,
         "The tool changes nothing, so the call is repeated after a crash without asking. Default: the adapter's setting for the tool, otherwise false.",
+    ),
+    Field::optional(
+        "resume",
+        FieldType::Map,
+        "The `:resume` of the call that asked, unchanged.",
     ),
     Field::optional(
         "tool",
@@ -117,11 +144,20 @@ const OPERATIONS: Operations = Operations {
     code: "E0830",
     all: &[
         Operation {
+            name: "answer",
+            doc: "Continues a call that returned questions, with the answers to them.",
+            needs: &["adapter", "tool", "resume"],
+            takes: &["answers", "arguments", "headers", "read-only?"],
+            gives: "[:map [:content {:optional true} :any] [:questions {:optional true} [:vector :map]] [:resume {:optional true} :map]]",
+            effect: Effect::External,
+            for_agents: false,
+        },
+        Operation {
             name: "call",
-            doc: "Calls a tool.",
+            doc: "Calls a tool. With `:questions :return`, the result may have `:questions` and `:resume` instead.",
             needs: &["adapter", "tool"],
-            takes: &["arguments", "headers", "read-only?"],
-            gives: "[:map [:content :any] [:parts {:optional true} [:vector [:map [:type :keyword]]]]]",
+            takes: &["arguments", "headers", "questions", "read-only?"],
+            gives: "[:map [:content {:optional true} :any] [:parts {:optional true} [:vector [:map [:type :keyword]]]] [:questions {:optional true} [:vector :map]] [:resume {:optional true} :map]]",
             effect: Effect::External,
             for_agents: false,
         },
@@ -147,7 +183,7 @@ const OPERATIONS: Operations = Operations {
             name: "list-resources",
             doc: "Lists the resources of the server.",
             needs: &["adapter"],
-            takes: &[],
+            takes: &["headers"],
             gives: "[:map [:resources [:vector [:map [:uri :string] [:name :string] [:mime-type {:optional true} :string] [:size {:optional true} :int]]]]]",
             effect: Effect::Read,
             for_agents: false,
@@ -165,7 +201,7 @@ const OPERATIONS: Operations = Operations {
             name: "read-resource",
             doc: "Reads a resource. Bytes are a `data:` URL.",
             needs: &["adapter", "uri"],
-            takes: &[],
+            takes: &["headers"],
             gives: "[:map [:contents [:vector [:map [:uri :string] [:mime-type {:optional true} :string] [:text {:optional true} :string] [:url {:optional true} :string]]]]]",
             effect: Effect::Read,
             for_agents: false,
@@ -180,6 +216,9 @@ impl Step for Mcp {
 
     fn effect(&self, config: &Value) -> Effect {
         let is_true = |key: &str| matches!(config.get(key), Some(Value::Bool(true)));
+        if asking::asks(config) {
+            return Effect::Steps;
+        }
         match reads(config) || is_true("read-only?") {
             true => Effect::Read,
             false => Effect::External,
@@ -212,7 +251,11 @@ impl Step for Mcp {
                 "list-tools" => self.list(cx, adapter, fields).await?,
                 name => match query(name, fields)? {
                     Some(query) => self.query(cx, adapter, (query, fields)).await?,
-                    None => self.call(cx, adapter, fields).await?,
+                    None if operation.name == "answer" => self.proceed(cx, adapter, fields).await?,
+                    None => match asking::read(fields)? {
+                        Questions::Ask(asking) => asking::call(cx, &config, asking).await?,
+                        questions => self.call(cx, adapter, (fields, questions)).await?,
+                    },
                 },
             };
             Ok(Outcome::Value(value))
@@ -237,6 +280,28 @@ fn query(operation: &str, fields: Fields<'_>) -> Result<Option<Query>, StepError
         "read-resource" => Query::Resource(text("uri")?),
         _ => return Ok(None),
     }))
+}
+
+/// Reads a call of a tool. `asks`: how long questions of the server stay open.
+fn tool_call(
+    cx: &StepContext,
+    (adapter, fields): (&McpAdapter, Fields<'_>),
+    asks: Option<Duration>,
+) -> Result<ToolCall, StepError> {
+    let tool = fields.text("tool")?.unwrap_or_default();
+    if !adapter.allows(tool) {
+        return Err(not_allowed(adapter, tool));
+    }
+    let known = adapter.tool(tool);
+    Ok(ToolCall {
+        tool: tool.to_owned(),
+        arguments: arguments(fields)?,
+        trace_parent: cx.trace_parent().map(|parent| parent.to_string().into()),
+        schema: known.and_then(|tool| tool.input_schema.clone()),
+        asks,
+        name: format!("{}/{}", cx.run_id(), cx.path()),
+        repeats: None,
+    })
 }
 
 /// Reads the arguments of a tool or a prompt.
@@ -311,28 +376,53 @@ impl Mcp {
         &self,
         cx: &StepContext,
         adapter: &McpAdapter,
+        (fields, questions): (Fields<'_>, Questions),
+    ) -> Result<Value, StepError> {
+        let call = tool_call(cx, (adapter, fields), questions.stay())?;
+        let target = server::target(cx, adapter).await?.with_headers(fields)?;
+        let (sender, receiver) = mpsc::channel(64);
+        let target = target.asking(call.asks.is_some());
+        let ask = Ask::Call(call, sender);
+        self.listen((cx, adapter), (target, ask), receiver).await
+    }
+
+    /// Continues a call with answers to the questions of its server.
+    async fn proceed(
+        &self,
+        cx: &StepContext,
+        adapter: &McpAdapter,
         fields: Fields<'_>,
     ) -> Result<Value, StepError> {
-        let tool = fields.text("tool")?.unwrap_or_default();
-        if !adapter.allows(tool) {
-            return Err(not_allowed(adapter, tool));
-        }
-        let call = ToolCall {
-            tool: tool.to_owned(),
-            arguments: arguments(fields)?,
-            trace_parent: cx.trace_parent().map(|parent| parent.to_string().into()),
-            schema: adapter
-                .tool(tool)
-                .and_then(|tool| tool.input_schema.clone()),
+        let given = fields.map("answers")?.cloned();
+        let answers = question::answers(&given.unwrap_or(Value::Nil))?;
+        let mut call = tool_call(cx, (adapter, fields), Questions::Return.stay())?;
+        let target = server::target(cx, adapter).await?.with_headers(fields)?;
+        let (sender, receiver) = mpsc::channel(64);
+        let ask = match question::resume_of(fields.map("resume")?.unwrap_or(&Value::Nil)) {
+            Resume::Open(name) => Ask::Continue(name, answers),
+            Resume::Repeat(state) => {
+                call.repeats = Some((state, answers));
+                Ask::Call(call, sender)
+            }
         };
-        let (sender, mut receiver) = mpsc::channel(64);
-        let target = server::target(cx, adapter)?.with_headers(fields)?;
-        let asked = self.ask(target, adapter, Ask::Call(call, sender));
+        self.listen((cx, adapter), (target.asking(true), ask), receiver)
+            .await
+    }
+
+    /// Performs a request, and reports its progress meanwhile.
+    async fn listen(
+        &self,
+        (cx, adapter): (&StepContext, &McpAdapter),
+        (target, ask): (Target, Ask),
+        mut receiver: mpsc::Receiver<Heard>,
+    ) -> Result<Value, StepError> {
+        let asked = self.ask(cx, target, adapter, ask);
         tokio::pin!(asked);
         loop {
             tokio::select! {
                 done = &mut asked => return match done? {
                     Reply::Answer(answer) => Ok(answer.to_value()),
+                    Reply::Asks(asks) => Ok(asks.to_value()),
                     Reply::Tools(_) | Reply::Facts(_) => Err(lost()),
                 },
                 Some(heard) = receiver.recv() => tell(cx, heard),
@@ -346,8 +436,8 @@ impl Mcp {
         adapter: &McpAdapter,
         fields: Fields<'_>,
     ) -> Result<Value, StepError> {
-        let target = server::target(cx, adapter)?.with_headers(fields)?;
-        let Reply::Tools(all) = self.ask(target, adapter, Ask::List).await? else {
+        let target = server::target(cx, adapter).await?.with_headers(fields)?;
+        let Reply::Tools(all) = self.ask(cx, target, adapter, Ask::List).await? else {
             return Err(lost());
         };
         let listed = all
@@ -364,15 +454,16 @@ impl Mcp {
         adapter: &McpAdapter,
         (query, fields): (Query, Fields<'_>),
     ) -> Result<Value, StepError> {
-        let target = server::target(cx, adapter)?.with_headers(fields)?;
-        match self.ask(target, adapter, Ask::Query(query)).await? {
+        let target = server::target(cx, adapter).await?.with_headers(fields)?;
+        match self.ask(cx, target, adapter, Ask::Query(query)).await? {
             Reply::Facts(facts) => Ok(json::from_json(&facts)),
-            Reply::Answer(_) | Reply::Tools(_) => Err(lost()),
+            Reply::Answer(_) | Reply::Asks(_) | Reply::Tools(_) => Err(lost()),
         }
     }
 
     async fn ask(
         &self,
+        cx: &StepContext,
         target: Target,
         adapter: &McpAdapter,
         ask: Ask,
@@ -385,8 +476,15 @@ impl Mcp {
                 format!("no thread for MCP can be started: {error}"),
             )
         })?;
-        let reply = pool.ask(target, ask, limit).await.ok_or_else(lost)?;
-        Ok(reply?)
+        let reply = pool.ask(target.clone(), ask.clone(), limit).await;
+        match reply.ok_or_else(lost)? {
+            // The server did nothing, so the request is sent once more with a new token.
+            Err(error @ McpError::Refused { status: 401, .. }) => match target.renewed(cx).await? {
+                Some(target) => Ok(pool.ask(target, ask, limit).await.ok_or_else(lost)??),
+                None => Err(error.into()),
+            },
+            reply => Ok(reply?),
+        }
     }
 }
 

@@ -64,7 +64,7 @@ pub(crate) fn of_request(flow: &Flow, settings: &Value, config: &Value) -> Vec<P
     let own = config
         .get("auth")
         .and_then(|auth| name_of(auth.get("secret-ref")?));
-    let named = connection.and_then(|it| it.auth.secret_name().map(str::to_owned));
+    let named = connection.and_then(|it| it.auth.permitted_name().map(str::to_owned));
     let secret = own.map(|name| name.to_string()).or(named);
     needs.extend(secret.map(|name| {
         PlannedNeed::Known(Need::Secret {

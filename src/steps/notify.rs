@@ -17,6 +17,7 @@ use crate::fields::Fields;
 use crate::http::error::HttpError;
 use crate::http::{build, client};
 use crate::json;
+use crate::oauth;
 use crate::rendered::{render, template};
 
 /// The `:notify` step.
@@ -185,7 +186,7 @@ impl Message {
             .map_err(|error| wrong(format!("the message cannot be rendered: {error}")))?;
         let request = build(cx, Fields::new(&request)).await?;
         let host = client::host(&request.url);
-        let answer = client::send(request).await?;
+        let answer = oauth::open(cx, request).await??.collect().await?;
         let status = answer.status;
         if status >= 400 {
             let answer = Box::new(answer);

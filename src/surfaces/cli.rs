@@ -62,7 +62,9 @@ use flowstone_flow::permission::Permissions;
 use flowstone_flow::step::{LocalFuture, Step};
 use flowstone_lang::session::Session;
 use flowstone_lang::value::{Value, forget_deferred, heap};
-use flowstone_project::connections::{ConnectionReport, ConnectionTest, PriceReport};
+use flowstone_project::connections::{
+    ConnectionReport, ConnectionTest, LoginNote, LoginOptions, LoginReport, PriceReport,
+};
 use flowstone_project::search::Embedder;
 
 use args::{Cli, Command};
@@ -119,6 +121,23 @@ pub trait App: Sync {
         flow: &'a Rc<Flow>,
         connection: &'a ConnectionReport,
     ) -> LocalFuture<'a, ConnectionTest>;
+
+    /// Logs in for a connection. `tell` is called with what a person has to do.
+    fn login<'a>(
+        &self,
+        engine: &'a Engine,
+        project: &'a Project,
+        options: &'a LoginOptions,
+        tell: &'a mut dyn FnMut(&LoginNote),
+    ) -> LocalFuture<'a, Result<LoginReport, Report>>;
+
+    /// Deletes the login of a connection. Tells whether there was one, and whether the authorization server has ended it.
+    fn logout<'a>(
+        &self,
+        engine: &'a Engine,
+        project: &'a Project,
+        name: &'a str,
+    ) -> LocalFuture<'a, Result<(bool, bool), Report>>;
 
     /// Returns the prices of models in a project, and the date of the built-in table.
     ///

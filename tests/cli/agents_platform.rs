@@ -203,7 +203,7 @@ fn three(agents: &Agents) -> [String; 3] {
     let lookup = agents.http_tool("lookup");
     let inner = agents.agent("call lookup\nsay inner answer", &[&lookup], json!({}));
     let tool = platform_tool(
-        &agents,
+        agents,
         "team",
         &["create-agent-generation"],
         json!({"preset_parameters": {"agent_id": inner}}),
@@ -214,7 +214,7 @@ fn three(agents: &Agents) -> [String; 3] {
         json!({}),
     );
     let outer_tool = platform_tool(
-        &agents,
+        agents,
         "boss",
         &["create-agent-generation"],
         json!({"preset_parameters": {"agent_id": middle}}),

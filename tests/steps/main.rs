@@ -39,6 +39,7 @@ mod llm;
 mod mcp;
 mod mcp_http;
 mod mcp_queries;
+mod mcp_questions;
 mod nested_approval;
 mod net;
 mod notify;

@@ -223,13 +223,13 @@ fn a_hostile_server_does_no_harm() {
         r#"reply '"result":{"resultType":"input_required","inputRequests":{},"requestState":"s"}'"#,
         expect![[r#"
             E0832 the tool `echo` of `:fake` asks for more input, which is not available here
-              pass everything that the tool needs in `:arguments`, or ask a person in a step before it"#]],
+              pass everything that the tool needs in `:arguments`, or let the step ask a person: `:questions :ask`"#]],
     );
     check_call(
         r#"printf '{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"mode":"form","message":"Who?","requestedSchema":{"type":"object","properties":{}}}}\n'; IFS= read -r answer; echo "$answer" >> answers.txt; reply '"result":{"isError":true,"content":[{"type":"text","text":"declined"}]}'"#,
         expect![[r#"
             E0832 the tool `echo` of `:fake` asks for an answer of a person, which is not available here
-              pass everything that the tool needs in `:arguments`, or ask a person in a step before it"#]],
+              pass everything that the tool needs in `:arguments`, or let the step ask a person: `:questions :ask`"#]],
     );
 }
 
@@ -425,7 +425,7 @@ fn missing_adapters_and_tools_are_named() {
             "{:adapter :f/all :op :list-tools :tool \"echo\"}",
             expect![[r#"
                 E0830 `:tool` does not apply to `:op :list-tools`
-                  it takes `:adapter`"#]],
+                  it takes `:adapter` `:headers`"#]],
         ),
     ] {
         // Computed, so that the error comes from the step and not from `check`.

@@ -188,11 +188,17 @@ fn verification_looks_into_blobs_and_pages() {
         "{copied:?}"
     );
     assert!(!place.exists());
-    // Damages a page in the middle of the journal.
+    // Damages a page of the journal.
     let path = home(&bench).join("flowstone.db");
+    let db = rusqlite::Connection::open(&path).expect("a database");
+    let sql = "SELECT rootpage FROM sqlite_schema WHERE name = 'journal'";
+    let page: u32 = db.query_row(sql, [], |row| row.get(0)).expect("a page");
+    let page = usize::try_from(page).expect("a small number");
+    db.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)")
+        .expect("one file");
+    drop(db);
     let mut bytes = fs::read(&path).expect("a file");
-    let middle = bytes.len() * 2 / 3;
-    bytes[middle..middle + 8192].fill(0xa5);
+    bytes[(page - 1) * 4096..page * 4096].fill(0xa5);
     fs::write(&path, bytes).expect("written");
     let found = match bench.try_stores() {
         Ok(stores) => {

@@ -35,6 +35,10 @@ pub struct McpAdapter {
     pub timeout: Option<Duration>,
     /// Descriptions of tools that need no request to the server.
     pub tools: Vec<McpToolDefinition>,
+    /// `:questions` of the calls that agents make; nil if it is absent.
+    pub questions: Value,
+    /// Whether agents may list and read the resources of the server.
+    pub has_resources: bool,
     pub span: Span,
 }
 
@@ -124,6 +128,8 @@ const KEYS: &[&str] = &[
     "connection",
     "id",
     "path",
+    "questions",
+    "resources",
     "timeout-ms",
     "tool-prefix",
     "tools",
@@ -212,6 +218,8 @@ fn adapter(
         allow_tools,
         tool_prefix: prefix,
         tools,
+        questions: questions(reading, entry),
+        has_resources: has_resources(reading, entry),
         span,
         id,
     })
@@ -386,6 +394,35 @@ fn timeout(reading: &mut Reading<'_>, entry: &Value) -> Option<Duration> {
     millis
         .and_then(|it| u64::try_from(it).ok())
         .map(Duration::from_millis)
+}
+
+fn questions(reading: &mut Reading<'_>, entry: &Value) -> Value {
+    let given = entry.get("questions").cloned().unwrap_or(Value::Nil);
+    let is_known = match &given {
+        Value::Nil | Value::Map(_) => true,
+        other => named(other).is_some_and(|name| matches!(&*name, "ask" | "decline")),
+    };
+    if !is_known {
+        let at = reading.value_at(entry, "questions");
+        reading.push(
+            wrong("`:questions` is `:ask`, `:decline` or a map", at)
+                .hint("as in `:questions {:timeout \"1h\" :roles [:ops]}`"),
+        );
+    }
+    given
+}
+
+fn has_resources(reading: &mut Reading<'_>, entry: &Value) -> bool {
+    match entry.get("resources").filter(|it| !it.is_nil()) {
+        None => false,
+        Some(Value::Bool(given)) => *given,
+        Some(other) => {
+            let message = format!("`:resources` is true or false, not {}", other.kind());
+            let at = reading.value_at(entry, "resources");
+            reading.push(wrong(message, at));
+            false
+        }
+    }
 }
 
 fn is_tool_name(name: &str) -> bool {

@@ -64,7 +64,7 @@ fn without(value: &Value, depth: usize, images: &mut Vec<Value>) -> Value {
     }
 }
 
-/// Returns the `data:` address of a part: of `{:type :image :url "data:..."}`, or of a content of an MCP server,
+/// Returns the `data:` address of a part: of `{:type :image :url "data:..."}`, of `{:uri "..." :url "data:..."}`, or of a content of an MCP server,
 /// `{:type "image" :data "..." :mimeType "image/png"}` or `{:uri "..." :blob "..." :mimeType "..."}`.
 fn address(value: &Value) -> Option<Cow<'_, str>> {
     let text = |key: &str| value.get(key).and_then(Value::as_str);
@@ -73,7 +73,8 @@ fn address(value: &Value) -> Option<Cow<'_, str>> {
         kind.is_some_and(|kind| KINDS.contains(&&*kind))
     };
     if let Some(address) = text("url").filter(|it| it.starts_with("data:")) {
-        return is_kind().then_some(Cow::Borrowed(address));
+        // The contents of a resource have no type.
+        return (is_kind() || text("uri").is_some()).then_some(Cow::Borrowed(address));
     }
     let content_type = text("mimeType")?;
     let data = text("blob").or_else(|| text("data").filter(|_| is_kind()))?;
@@ -145,6 +146,11 @@ mod tests {
         check(
             r#"{:type :audio :url "data:audio/wav;base64,aGk="}"#,
             r#"{:type :text, :text "[audio/wav, 2 bytes: contents that are not shown]"}"#,
+            0,
+        );
+        check(
+            r#"{:contents [{:uri "x://1" :url "data:application/zip;base64,aGk="}]}"#,
+            r#"{:contents [{:type :text, :text "[x://1: application/zip, 2 bytes: contents that are not shown]"}]}"#,
             0,
         );
         // The same image as data and as a part is shown once.

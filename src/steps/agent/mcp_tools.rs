@@ -14,10 +14,12 @@ use flowstone_flow::tools::mcp::find;
 use flowstone_lang::value::Value;
 use serde_json::json;
 
+use super::mcp_resources::{self, Server};
 use super::tool::{Tool, ToolKind, ToolStep};
 use super::tools::{Shape, most_chars, within};
 use crate::json::{items, to_json};
 use crate::mcp::answer::for_model;
+use crate::mcp::asking::QUESTIONS;
 use crate::mcp::{SPEC, with_near};
 
 /// The id of the nested step that asks a server for its tools.
@@ -30,8 +32,14 @@ const LISTING: &str = "mcp_tools";
 /// ones; the error of a nested step that asks a server.
 pub(crate) async fn of(cx: &StepContext, references: &[Rc<str>]) -> Result<Vec<Tool>, StepError> {
     let mut meant: Vec<(Rc<McpAdapter>, Vec<Rc<str>>)> = Vec::new();
+    let mut readable: Vec<Rc<McpAdapter>> = Vec::new();
     for reference in references {
         let (adapter, tools) = resolve(cx.flow(), reference)?;
+        let is_whole = find(cx.flow(), reference).is_some_and(|it| it.1.is_none());
+        let is_known = readable.iter().any(|it| it.id == adapter.id);
+        if is_whole && adapter.has_resources && !is_known {
+            readable.push(adapter.clone());
+        }
         match meant.iter_mut().find(|(known, _)| known.id == adapter.id) {
             None => meant.push((adapter, tools)),
             Some((_, known)) => {
@@ -58,6 +66,17 @@ pub(crate) async fn of(cx: &StepContext, references: &[Rc<str>]) -> Result<Vec<T
             all.push(tool_of((&adapter, &tool), &listed, most_chars(cx))?);
         }
     }
+    for adapter in readable {
+        let server = Server {
+            adapter: &adapter,
+            headers: &[],
+            name: &|tool| adapter.model_name(tool),
+            most: most_chars(cx),
+        };
+        let is_taken = |name: &str| all.iter().any(|it: &Tool| *it.name == *name);
+        let more = mcp_resources::of(&server, is_taken)?;
+        all.extend(more);
+    }
     Ok(all)
 }
 
@@ -67,6 +86,7 @@ fn resolve(flow: &Flow, reference: &str) -> Result<(Rc<McpAdapter>, Vec<Rc<str>>
         (Some((adapter, Some(tool))), _) => Ok((adapter.clone(), vec![tool.into()])),
         (Some((adapter, None)), _) => match &adapter.allow_tools {
             Some(tools) => Ok((adapter.clone(), tools.clone())),
+            None if adapter.has_resources => Ok((adapter.clone(), Vec::new())),
             None => Err(StepError::config(
                 "E0830",
                 format!("the adapter `:{reference}` does not list its tools"),
@@ -125,7 +145,7 @@ fn tool_of(
     // If the schema is invalid, only the server checks the arguments.
     let shape = Shape::new(&model_name, &schema).or_else(|_| Shape::new(&model_name, &json!({})));
     let shape = shape.map_err(|error| StepError::config("E0830", error))?;
-    let (id, name) = (adapter.id.clone(), tool.clone());
+    let (own, name) = (adapter.clone(), tool.clone());
     Ok(Tool {
         name: model_name.into(),
         step: format!("{}/{tool}", adapter.namespace()).into(),
@@ -135,7 +155,7 @@ fn tool_of(
             .unwrap_or_default(),
         parameters: schema,
         ops: Vec::new(),
-        call: Rc::new(move |given| step((&id, &name), &shape, given, is_read)),
+        call: Rc::new(move |given| step((&own, &name), &shape, given, is_read)),
         mutates: Rc::new(move |_| !is_read),
         needs_approval: Rc::new(|_| false),
         answer: Rc::new(move |_, value| within(for_model(&value), most)),
@@ -144,18 +164,21 @@ fn tool_of(
 
 /// Returns the nested step of a call, if its arguments match.
 fn step(
-    (adapter, tool): (&str, &str),
+    (adapter, tool): (&McpAdapter, &str),
     shape: &Shape,
     given: &Value,
     is_read: bool,
 ) -> Result<ToolStep, StepError> {
     let mut config = vec![
-        (Value::keyword("adapter"), Value::keyword(adapter)),
+        (Value::keyword("adapter"), Value::keyword(&adapter.id)),
         (Value::keyword("tool"), Value::from(tool)),
         (Value::keyword("arguments"), shape.read(given)?),
     ];
     if is_read {
         config.push((Value::keyword("read-only?"), Value::Bool(true)));
+    }
+    if !adapter.questions.is_nil() {
+        config.push((Value::keyword(QUESTIONS), adapter.questions.clone()));
     }
     Ok(ToolStep {
         kind: SPEC.kind.into(),

@@ -10,12 +10,14 @@ use flowstone_flow::step::{Field, FieldType, NestedRequest, StepContext, StepErr
 use flowstone_lang::value::Value;
 use serde_json::{Map as JsonMap, Value as Json, json};
 
+use super::mcp_resources::{self, Server};
 use super::notes::facts;
 use super::tool::{Tool, ToolKind, ToolStep};
 use super::tools::{self, Shape, within};
 use crate::fields::Fields;
 use crate::json::{from_json, items, to_json};
 use crate::mcp::answer::for_model;
+use crate::mcp::asking::{self, QUESTIONS};
 use crate::mcp::{SPEC, with_near};
 
 /// The keys of an entry of `:mcp-tools`.
@@ -45,8 +47,27 @@ pub(super) const TOOL: &[Field] = &[
         FieldType::Map,
         "Arguments that the model neither sees nor changes.",
     ),
+    Field::optional(
+        QUESTIONS,
+        asking::FIELD,
+        "What happens to questions of the server, as `:questions` of an `:mcp` step. Default: that of the adapter, otherwise `:decline`.",
+    ),
+    Field::optional(
+        "resources",
+        FieldType::Bool,
+        "Whether the model may list and read the resources of the server, with the tools `NAME_list_resources` and \
+         `NAME_read_resource`. Default: that of the adapter, otherwise false.",
+    ),
 ];
-const KEYS: &[&str] = &["adapter", "call-headers", "headers", "name", "preset"];
+const KEYS: &[&str] = &[
+    "adapter",
+    "call-headers",
+    "headers",
+    "name",
+    "preset",
+    QUESTIONS,
+    "resources",
+];
 /// The id of the nested step that asks a server for its tools, before the name of the entry.
 pub const LISTING: &str = "mcp_tools_";
 /// Maximum number of servers that are asked at a time.
@@ -59,6 +80,8 @@ struct Entry {
     headers: Vec<(Value, Value)>,
     call_headers: Vec<(Value, Value)>,
     preset: JsonMap<String, Json>,
+    questions: Value,
+    has_resources: bool,
 }
 
 /// A server of `:mcp-tools` whose list was asked for.
@@ -95,9 +118,12 @@ pub(super) async fn of(cx: &StepContext, given: &Value) -> Result<Listed, StepEr
                 let found = answer.get("tools").and_then(items).unwrap_or_default();
                 let most = tools::most_chars(cx);
                 let entry = Rc::new(entry);
+                let first = listed.tools.len();
                 for tool in &found {
                     listed.tools.extend(entry.tool(tool, most)?);
                 }
+                let more = entry.resources(&listed.tools[first..], most)?;
+                listed.tools.extend(more);
                 None
             }
             Err(error) => Some(format!(
@@ -132,8 +158,12 @@ fn read(cx: &StepContext, entry: &Value) -> Result<Entry, StepError> {
             .map(|(key, value)| (key.clone(), value.clone()))
             .collect())
     };
+    let questions = fields.get(QUESTIONS).unwrap_or(&adapter.questions).clone();
+    let has_resources = fields.bool("resources")?;
     Ok(Entry {
         name: name.into(),
+        questions,
+        has_resources: has_resources.unwrap_or(adapter.has_resources),
         adapter,
         headers: pairs("headers")?,
         call_headers: pairs("call-headers")?,
@@ -152,6 +182,20 @@ impl Entry {
             config.push(("headers", Value::map(self.headers.clone())));
         }
         NestedRequest::new(SPEC.kind, format!("{LISTING}{}", self.name), facts(config))
+    }
+
+    /// Returns the tools for the server's resources, beside its own tools.
+    fn resources(&self, own: &[Tool], most: usize) -> Result<Vec<Tool>, StepError> {
+        if !self.has_resources {
+            return Ok(Vec::new());
+        }
+        let server = Server {
+            adapter: &self.adapter,
+            headers: &self.all_headers(),
+            name: &|tool| mcp_tool_name(&self.name, tool),
+            most,
+        };
+        mcp_resources::of(&server, |name| own.iter().any(|it| *it.name == *name))
     }
 
     /// Returns a tool of the server's list; nothing if it has no name.
@@ -187,6 +231,11 @@ impl Entry {
         }))
     }
 
+    fn all_headers(&self) -> Vec<(Value, Value)> {
+        let all = self.headers.iter().chain(&self.call_headers);
+        all.cloned().collect()
+    }
+
     fn step(&self, tool: &str, arguments: Json) -> Result<ToolStep, StepError> {
         let mut arguments = match arguments {
             Json::Object(members) => members,
@@ -200,12 +249,10 @@ impl Entry {
             // A call in doubt is reported to the model; nothing is sent twice.
             ("on-doubt", Value::keyword("fail")),
         ];
-        let headers: Vec<(Value, Value)> = self
-            .headers
-            .iter()
-            .chain(&self.call_headers)
-            .cloned()
-            .collect();
+        if !self.questions.is_nil() {
+            config.push((QUESTIONS, self.questions.clone()));
+        }
+        let headers = self.all_headers();
         if !headers.is_empty() {
             config.push(("headers", Value::map(headers)));
         }

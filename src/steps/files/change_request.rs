@@ -340,6 +340,7 @@ impl Server {
             is_secret: false,
             redactor: None,
             trace_parent: None,
+            login: None,
         };
         client::send(request)
             .await

@@ -22,6 +22,7 @@ use super::route::{self, Route};
 use super::source::{self, Delivery, Source};
 use super::{pool, sockets, tls};
 use crate::guard::{Refused, Zone, zone};
+use crate::oauth::Lent;
 
 /// The request, and the limits of its answer.
 #[derive(Clone, Debug)]
@@ -42,6 +43,8 @@ pub struct Request {
     pub sent_ms: Option<i64>,
     /// The span that the request belongs to. Recordings do not have it.
     pub trace_parent: Option<TraceParent>,
+    /// The login whose token the request has.
+    pub login: Option<Lent>,
 }
 
 impl Request {

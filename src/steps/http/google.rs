@@ -145,6 +145,7 @@ async fn exchange(
         },
         sent_ms: Some(cx.now_ms()),
         trace_parent: None,
+        login: None,
     })
     .await?;
     if answer.status >= 400 {

@@ -15,6 +15,7 @@ use super::settings::{self, Usual};
 use crate::connections::{self, Auth, Connection, Proof, text_pairs};
 use crate::fields::Fields;
 use crate::guard::host_of;
+use crate::oauth::{self, Lent};
 
 /// Builds the request of a config.
 pub(crate) async fn build(cx: &StepContext, fields: Fields<'_>) -> Result<Request, StepError> {
@@ -40,6 +41,13 @@ pub(crate) async fn build(cx: &StepContext, fields: Fields<'_>) -> Result<Reques
     let mut secret_headers = Vec::new();
     let host = host_of(&url);
     let mut is_secret = false;
+    let login = match &auth {
+        Auth::OAuth(_) => {
+            oauth::freshen(cx, &connection).await?;
+            Lent::of(cx, &connection)?
+        }
+        _ => None,
+    };
     let proof = match &auth {
         Auth::GoogleServiceAccount { scopes, .. } => {
             let secret = auth.secret(cx, &connection.id, &host)?;
@@ -90,6 +98,7 @@ pub(crate) async fn build(cx: &StepContext, fields: Fields<'_>) -> Result<Reques
         body: body.map(|body| body.bytes),
         is_secret,
         redactor: Some(cx.redactor()),
+        login,
     })
 }
 

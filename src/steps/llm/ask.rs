@@ -17,6 +17,7 @@ use super::surrogates::Joiner;
 use crate::fields::listed;
 use crate::http::client::{self, Incoming, Limits, Request};
 use crate::http::error::{Again, HttpError, header};
+use crate::oauth::{self, Lent};
 use crate::{http, sse};
 
 /// Maximum time between two pieces of a stream. Models that think can be silent for minutes.
@@ -52,9 +53,32 @@ async fn asked(cx: &StepContext, endpoint: &Endpoint, call: &Call) -> Result<Rep
                     listed(&left_out)
                 )));
             }
-            Ok(ask_on(cx, endpoint, server, call).await?)
+            match &server.login {
+                None => Ok(ask_on(cx, endpoint, server, call).await?),
+                Some(lent) => ask_with_login(cx, endpoint, (server, lent), call).await,
+            }
         }
     }
+}
+
+/// Sends a call with the token of a login, and once more with a new one if the provider refuses it.
+async fn ask_with_login(
+    cx: &StepContext,
+    endpoint: &Endpoint,
+    (server, lent): (&Server, &Lent),
+    call: &Call,
+) -> Result<Reply, StepError> {
+    let mut server = server.clone();
+    let header = lent.fresh(cx).await?;
+    oauth::replace(&mut server.secret_headers, header);
+    match Box::pin(ask_on(cx, endpoint, &server, call)).await {
+        Err(LlmError::Unauthorized { .. }) => {}
+        other => return Ok(other?),
+    }
+    let used = oauth::token_of(&server.secret_headers).unwrap_or_default();
+    let header = lent.renewed(cx, used).await?;
+    oauth::replace(&mut server.secret_headers, header);
+    Ok(Box::pin(ask_on(cx, endpoint, &server, call)).await?)
 }
 
 /// Sends a call, and continues while the provider pauses in the middle of an answer.
@@ -176,6 +200,8 @@ fn request(cx: &StepContext, endpoint: &Endpoint, server: &Server, call: &Call) 
         is_secret: false,
         redactor: Some(cx.redactor()),
         trace_parent: cx.trace_parent(),
+        // A call that needs another token is made anew.
+        login: None,
     };
     if let Some(signer) = &server.signer {
         let kind = [("content-type".into(), "application/json".into())];

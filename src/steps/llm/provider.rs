@@ -23,6 +23,7 @@ use crate::http::error::HttpError;
 use crate::http::route::Route;
 use crate::http::settings;
 use crate::json as convert;
+use crate::oauth::Lent;
 
 /// The server and the model of a call.
 pub(super) struct Endpoint {
@@ -59,6 +60,7 @@ pub(super) enum Backend {
 }
 
 /// The target of a call.
+#[derive(Clone)]
 pub(super) struct Server {
     /// The address of calls, if it is not that of the family.
     pub url: Option<Url>,
@@ -67,6 +69,8 @@ pub(super) struct Server {
     pub secret_headers: Vec<(String, String)>,
     /// The signer of each request, if requests are signed.
     pub signer: Option<Signer>,
+    /// The login whose token is in the headers.
+    pub login: Option<Lent>,
     pub route: Route,
 }
 
@@ -176,6 +180,7 @@ pub(super) fn choose(cx: &StepContext, fields: Fields<'_>) -> Result<Endpoint, S
             headers,
             secret_headers,
             signer,
+            login: Lent::of(cx, &connection)?,
             route: settings::usual(cx, &connection)?.route,
         })),
     };
@@ -657,7 +662,8 @@ fn proof(
         Auth::ApiKey { .. }
         | Auth::AwsSigV4(_)
         | Auth::Basic { .. }
-        | Auth::GoogleServiceAccount { .. } => {
+        | Auth::GoogleServiceAccount { .. }
+        | Auth::OAuth(_) => {
             return match auth.proof(cx, owner, host)? {
                 Proof::Header(name, value) => Ok(vec![(name, value)]),
                 Proof::None => Ok(Vec::new()),

@@ -1,7 +1,7 @@
 //! The client side of a connection: its identity, and its handling of a server's requests and notifications.
 //!
-//! No capabilities are offered to servers: no sampling, no questions to people. Their requests are declined and
-//! recorded.
+//! A server may ask people if the connection is for a call whose questions are asked. Other requests of servers are
+//! declined and recorded; sampling is never offered.
 
 use std::sync::Arc;
 use std::sync::PoisonError;
@@ -10,10 +10,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rmcp::ClientHandler;
 use rmcp::model::{
     ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ElicitationAction,
-    ErrorData, Implementation, ProgressNotificationParam,
+    ElicitationCapability, ErrorData, FormElicitationCapability, Implementation,
+    ProgressNotificationParam, UrlElicitationCapability,
 };
 use rmcp::service::{NotificationContext, RequestContext, RoleClient};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use super::connection::Watchers;
 use super::process::Output;
@@ -23,6 +24,14 @@ pub(super) struct Client {
     pub watchers: Watchers,
     pub changed: Arc<AtomicBool>,
     output: Output,
+    /// The receiver of the server's questions, if they are asked.
+    asks: Option<mpsc::Sender<Asked>>,
+}
+
+/// A question of the server in the middle of a call, which waits for its answer.
+pub(super) struct Asked {
+    pub params: ElicitRequestParams,
+    pub answer: oneshot::Sender<ElicitResult>,
 }
 
 /// The progress of a call.
@@ -37,8 +46,9 @@ pub(super) struct Heard {
 pub(super) type Watcher = mpsc::Sender<Heard>;
 
 impl Client {
-    pub(super) fn new(output: Output) -> Client {
+    pub(super) fn new(output: Output, asks: Option<mpsc::Sender<Asked>>) -> Client {
         Client {
+            asks,
             watchers: Watchers::default(),
             changed: Arc::default(),
             output,
@@ -49,14 +59,30 @@ impl Client {
 impl ClientHandler for Client {
     fn get_info(&self) -> ClientConfig {
         let us = Implementation::new("flowstone", env!("CARGO_PKG_VERSION"));
-        ClientConfig::new(ClientCapabilities::default(), us)
+        let mut capabilities = ClientCapabilities::default();
+        capabilities.elicitation = self.asks.is_some().then(|| {
+            ElicitationCapability::new()
+                .with_form(FormElicitationCapability::new())
+                .with_url(UrlElicitationCapability::new())
+        });
+        ClientConfig::new(capabilities, us)
     }
 
     async fn create_elicitation(
         &self,
-        _request: ElicitRequestParams,
+        request: ElicitRequestParams,
         _context: RequestContext<RoleClient>,
     ) -> Result<ElicitResult, ErrorData> {
+        if let Some(asks) = &self.asks {
+            let (answer, answered) = oneshot::channel();
+            let asked = Asked {
+                params: request,
+                answer,
+            };
+            asks.send(asked).await.ok();
+            let cancelled = |_| ElicitResult::new(ElicitationAction::Cancel);
+            return Ok(answered.await.unwrap_or_else(cancelled));
+        }
         self.output.asked("an answer of a person");
         Ok(ElicitResult::new(ElicitationAction::Decline))
     }

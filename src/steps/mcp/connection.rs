@@ -24,14 +24,16 @@ use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::common::client_side_sse::FixedInterval;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use serde_json::{Map, Value as Json};
+use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 
 use super::answer::Answer;
 use super::arguments;
-use super::client::{Client, Heard, Watcher};
+use super::client::{Asked, Client, Heard, Watcher};
 use super::error::McpError;
 use super::fault::{Why, of_handshake, of_service};
 use super::process::{Output, Process};
+use super::question::{Answers, Asks};
 use super::server::{HttpServer, Server, Target};
 use crate::http;
 
@@ -64,13 +66,18 @@ pub(super) struct Connection {
     changed: Arc<AtomicBool>,
     tools: RefCell<Option<(Instant, Rc<Vec<Tool>>)>>,
     is_broken: Cell<bool>,
+    /// The questions of the server, if they are asked.
+    pub(super) questions: Option<tokio::sync::Mutex<mpsc::Receiver<Asked>>>,
 }
+
+/// Maximum number of questions that wait to be received.
+const MOST_ASKED: usize = 16;
 
 /// The receivers of progress, by request.
 pub(super) type Watchers = Arc<Mutex<HashMap<ProgressToken, Watcher>>>;
 
 /// A tool call.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct ToolCall {
     pub tool: String,
     pub arguments: Map<String, Json>,
@@ -78,6 +85,19 @@ pub(super) struct ToolCall {
     pub schema: Option<Json>,
     /// The span that the call belongs to.
     pub trace_parent: Option<Box<str>>,
+    /// How long questions of the server stay open; `None` if they are declined.
+    pub asks: Option<Duration>,
+    /// The name under which the call waits for answers in this process.
+    pub name: String,
+    /// The state of the server and the answers to its questions, if the request is repeated with them.
+    pub repeats: Option<(Option<String>, Answers)>,
+}
+
+/// The outcome of a call.
+#[derive(Debug)]
+pub(super) enum Called {
+    Answer(Answer),
+    Asks(Asks),
 }
 
 impl Connection {
@@ -97,7 +117,14 @@ impl Connection {
 
     async fn shake(target: &Target, mode: ClientLifecycleMode) -> Result<Connection, McpError> {
         let output = Output::new(target.redactor.clone());
-        let client = Client::new(output.clone());
+        let (asks, questions) = match target.asks {
+            true => {
+                let (asks, questions) = mpsc::channel(MOST_ASKED);
+                (Some(asks), Some(tokio::sync::Mutex::new(questions)))
+            }
+            false => (None, None),
+        };
+        let client = Client::new(output.clone(), asks);
         let (watchers, changed) = (client.watchers.clone(), client.changed.clone());
         let late = |output: &Output| McpError::Handshake {
             server: target.name.clone(),
@@ -148,6 +175,7 @@ impl Connection {
             changed,
             tools: RefCell::default(),
             is_broken: Cell::new(false),
+            questions,
         })
     }
 
@@ -175,7 +203,7 @@ impl Connection {
     }
 
     /// Calls a tool, after checking its arguments.
-    pub(super) async fn call(&self, call: ToolCall, heard: Watcher) -> Result<Answer, McpError> {
+    pub(super) async fn call(&self, call: ToolCall, heard: Watcher) -> Result<Called, McpError> {
         let schema = match &call.schema {
             Some(schema) => schema.clone(),
             None => Json::Object((*self.tool(&call.tool).await?.input_schema).clone()),
@@ -191,9 +219,13 @@ impl Connection {
         }
     }
 
-    async fn call_once(&self, call: &ToolCall, heard: Watcher) -> Result<Answer, McpError> {
+    async fn call_once(&self, call: &ToolCall, heard: Watcher) -> Result<Called, McpError> {
         let mut params = CallToolRequestParams::new(call.tool.clone());
         params.arguments = Some(call.arguments.clone());
+        if let Some((state, answers)) = &call.repeats {
+            params.request_state = state.clone();
+            params.input_responses = (!answers.is_empty()).then(|| answers.clone());
+        }
         if let Some(parent) = &call.trace_parent {
             params.set_traceparent(parent);
         }
@@ -221,7 +253,11 @@ impl Connection {
                     }),
                 }
             }
-            ServerResult::CallToolResult(result) => Ok(Answer::of(result)),
+            ServerResult::CallToolResult(result) => Ok(Called::Answer(Answer::of(result))),
+            ServerResult::InputRequiredResult(result) if call.asks.is_some() => {
+                let found = Asks::of(&result);
+                found.map(Called::Asks).map_err(|what| asks(&what))
+            }
             ServerResult::InputRequiredResult(_) => Err(asks("more input")),
             ServerResult::CreateTaskResult(_) => {
                 Err(self.broken("it created a task that was not requested"))

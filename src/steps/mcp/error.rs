@@ -25,7 +25,11 @@ pub(super) enum McpError {
     #[error(transparent)]
     Http(HttpError),
     #[error("{server} denies access: {cause}")]
-    Refused { server: String, cause: String },
+    Refused {
+        server: String,
+        status: u16,
+        cause: String,
+    },
     #[error("{server} answers with status {status}")]
     Status {
         server: String,
@@ -67,6 +71,16 @@ pub(super) enum McpError {
         server: String,
         tool: String,
         what: String,
+    },
+    #[error("the call `{name}`, which waited for an answer of a person, is no longer open")]
+    Lost { name: String },
+    #[error(
+        "the tool `{tool}` of {server} asks a person, but {most} calls of this process wait for answers already"
+    )]
+    TooManyAsk {
+        server: String,
+        tool: String,
+        most: usize,
     },
     #[error("{server} has no tool `{tool}`")]
     NoTool {
@@ -125,6 +139,8 @@ impl McpError {
             McpError::TooLarge { .. } => ("E0832", "too-large"),
             McpError::Protocol { .. } => ("E0832", "bad-response"),
             McpError::AsksBack { .. } => ("E0832", "unsupported"),
+            McpError::TooManyAsk { .. } => ("E0832", "unavailable"),
+            McpError::Lost { .. } => (super::LOST, "unavailable"),
             McpError::Tool { .. } | McpError::Rpc { .. } => ("E0833", "tool-error"),
             McpError::BadArguments { .. } => ("E0834", "invalid"),
             McpError::Query { code, .. } if *code == ErrorCode::METHOD_NOT_FOUND.0 => {
@@ -154,8 +170,12 @@ impl McpError {
             McpError::TimedOut { .. } => "raise `:timeout-ms` of the adapter, or `:timeout` of the step".into(),
             McpError::TooLarge { .. } => "ask the tool for less".into(),
             McpError::AsksBack { .. } => {
-                "pass everything that the tool needs in `:arguments`, or ask a person in a step before it".into()
+                "pass everything that the tool needs in `:arguments`, or let the step ask a person: `:questions :ask`".into()
             }
+            McpError::Lost { .. } => {
+                "whether the tool did its work is not known; `:on-doubt :retry` calls it again".into()
+            }
+            McpError::TooManyAsk { .. } => "answer the open waits: `flowstone waits list`".into(),
             McpError::BadArguments { .. } => "the tool was not called".into(),
             McpError::Query { code, .. } if *code == ErrorCode::METHOD_NOT_FOUND.0 => {
                 "the server offers none; its tools are listed by `{:op :list-tools}`".into()
@@ -186,6 +206,8 @@ impl McpError {
             | McpError::TooLarge { .. }
             | McpError::Protocol { .. }
             | McpError::AsksBack { .. }
+            | McpError::Lost { .. }
+            | McpError::TooManyAsk { .. }
             | McpError::NoTool { .. }
             | McpError::BadArguments { .. }
             | McpError::Query { .. }
@@ -207,6 +229,8 @@ impl McpError {
             | McpError::TimedOut { .. }
             | McpError::Protocol { .. }
             | McpError::AsksBack { .. }
+            | McpError::Lost { .. }
+            | McpError::TooManyAsk { .. }
             | McpError::NoTool { .. }
             | McpError::BadArguments { .. }
             | McpError::Query { .. }

@@ -153,6 +153,7 @@ fn of_http(error: &Http, server: &str) -> McpError {
         StreamableHttpError::Client(error) => match error.status().map(|it| it.as_u16()) {
             Some(status @ (401 | 403 | 407)) => McpError::Refused {
                 server,
+                status,
                 cause: format!("status {status}"),
             },
             Some(status) => handshake(format!("it answers with status {status}")),
@@ -169,10 +170,12 @@ fn of_http(error: &Http, server: &str) -> McpError {
         },
         StreamableHttpError::AuthRequired(error) => McpError::Refused {
             server,
+            status: 401,
             cause: format!("it wants {}", error.www_authenticate_header),
         },
         StreamableHttpError::InsufficientScope(error) => McpError::Refused {
             server,
+            status: 403,
             cause: format!("it wants {}", error.www_authenticate_header),
         },
         StreamableHttpError::ResponseBodyTooLarge { .. } => too_large(&server),
@@ -180,14 +183,14 @@ fn of_http(error: &Http, server: &str) -> McpError {
             too_large(&server)
         }
         StreamableHttpError::UnexpectedServerResponse(response) => {
-            let refusals = ["HTTP 401", "HTTP 403", "HTTP 407"];
-            match refusals
-                .iter()
-                .find(|refusal| response.starts_with(**refusal))
-            {
-                Some(refusal) => McpError::Refused {
+            let refused = [401, 403, 407]
+                .into_iter()
+                .find(|status| response.starts_with(&format!("HTTP {status}")));
+            match refused {
+                Some(status) => McpError::Refused {
                     server,
-                    cause: refusal.replace("HTTP", "status"),
+                    status,
+                    cause: format!("status {status}"),
                 },
                 None => handshake(format!("it answers {}", unparsed(response))),
             }

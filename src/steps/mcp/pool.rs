@@ -15,9 +15,11 @@ use tokio::time::{Instant, MissedTickBehavior, interval, timeout_at};
 
 use super::answer::Answer;
 use super::client::Watcher;
-use super::connection::{Connection, ToolCall};
+use super::connection::{Called, Connection, ToolCall};
 use super::error::McpError;
+use super::open::{self, Open};
 use super::query::Query;
+use super::question::{Answers, Asks};
 use super::server::Target;
 
 /// Maximum number of calls that wait for the thread.
@@ -39,8 +41,11 @@ pub(super) struct Pool {
 }
 
 /// A request to the thread.
+#[derive(Clone)]
 pub(super) enum Ask {
     Call(ToolCall, Watcher),
+    /// Continues a call of this name, which waits for answers in this process.
+    Continue(String, Answers),
     /// Lists the tools.
     List,
     Query(Query),
@@ -49,6 +54,8 @@ pub(super) enum Ask {
 /// The outcome of a request.
 pub(super) enum Reply {
     Answer(Answer),
+    /// The server asks; the call waits for the answers.
+    Asks(Asks),
     Tools(Vec<Tool>),
     /// The answer to a query, in the form that flows get.
     Facts(serde_json::Value),
@@ -58,8 +65,11 @@ struct Job {
     target: Target,
     ask: Ask,
     limit: Duration,
-    reply: oneshot::Sender<Result<Reply, McpError>>,
+    reply: Replier,
 }
+
+/// The receiver of the outcome of a request.
+pub(super) type Replier = oneshot::Sender<Result<Reply, McpError>>;
 
 static SHARED: Mutex<Weak<Pool>> = Mutex::new(Weak::new());
 
@@ -134,8 +144,8 @@ impl Lazy {
 }
 
 /// A connection, or the place of a connection that is being opened.
-struct Slot {
-    target: Target,
+pub(super) struct Slot {
+    pub(super) target: Target,
     connection: OnceCell<Connection>,
     used: Cell<Instant>,
     busy: Cell<usize>,
@@ -146,12 +156,13 @@ type Slots = Rc<RefCell<Vec<Rc<Slot>>>>;
 /// Performs jobs until no sender is left, then closes all connections.
 async fn serve(mut jobs: mpsc::Receiver<Job>) {
     let slots = Slots::default();
+    let open = Open::default();
     let mut look = interval(LOOK);
     look.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
             job = jobs.recv() => match job {
-                Some(job) => drop(tokio::task::spawn_local(perform(slots.clone(), job))),
+                Some(job) => drop(tokio::task::spawn_local(perform((slots.clone(), open.clone()), job))),
                 None => break,
             },
             _ = look.tick() => close(old(&slots)).await,
@@ -195,7 +206,9 @@ async fn close(slots: Vec<Rc<Slot>>) {
 fn slot(slots: &Slots, target: &Target) -> Rc<Slot> {
     let mut slots = slots.borrow_mut();
     let is_open = |slot: &&Rc<Slot>| {
-        slot.target.server == target.server && slot.connection.get().is_none_or(Connection::is_open)
+        let is_free = !target.asks || slot.busy.get() == 0;
+        let is_same = slot.target.server == target.server && slot.target.asks == target.asks;
+        is_same && is_free && slot.connection.get().is_none_or(Connection::is_open)
     };
     if let Some(slot) = slots.iter().find(is_open) {
         return slot.clone();
@@ -211,18 +224,29 @@ fn slot(slots: &Slots, target: &Target) -> Rc<Slot> {
 }
 
 /// Does a job, unless the caller no longer waits for it.
-async fn perform(slots: Slots, job: Job) {
+async fn perform((slots, open): (Slots, Open), job: Job) {
     let Job {
         target,
         ask,
         limit,
         mut reply,
     } = job;
+    if let Ask::Continue(name, answers) = ask {
+        return open.pass_on(&name, (answers, limit, reply)).await;
+    }
     let slot = slot(&slots, &target);
     let busy = Busy::new(&slot);
-    let done = tokio::select! {
-        done = within(&slot, ask, limit) => done,
-        () = reply.closed() => return,
+    let (done, reply) = match ask {
+        Ask::Call(call, heard) if target.asks => {
+            match open::call(&slot, (call, heard), &open, (limit, reply)).await {
+                Some((done, reply)) => (done, reply),
+                None => return,
+            }
+        }
+        ask => tokio::select! {
+            done = within(&slot, ask, limit) => (done, reply),
+            () = reply.closed() => return,
+        },
     };
     if let Err(error) = &done
         && error.ends_connection()
@@ -241,27 +265,44 @@ async fn perform(slots: Slots, job: Job) {
     }
 }
 
-async fn within(slot: &Slot, ask: Ask, limit: Duration) -> Result<Reply, McpError> {
-    let until = Instant::now() + limit;
-    let opened = slot
-        .connection
-        .get_or_try_init(|| Connection::open(&slot.target));
-    let connection = match timeout_at(until, opened).await {
-        Ok(connection) => connection?,
-        Err(_) => {
-            return Err(McpError::TimedOut {
-                server: slot.target.name.clone(),
+impl Slot {
+    /// Returns the connection, opened before that instant.
+    pub(super) async fn opened(
+        &self,
+        (until, limit): (Instant, Duration),
+    ) -> Result<&Connection, McpError> {
+        let opened = self
+            .connection
+            .get_or_try_init(|| Connection::open(&self.target));
+        match timeout_at(until, opened).await {
+            Ok(connection) => connection,
+            Err(_) => Err(McpError::TimedOut {
+                server: self.target.name.clone(),
                 tool: None,
                 limit,
                 output: String::new(),
-            });
+            }),
         }
-    };
+    }
+}
+
+/// Returns the reply to a call.
+pub(super) fn replied(called: Called) -> Reply {
+    match called {
+        Called::Answer(answer) => Reply::Answer(answer),
+        Called::Asks(asks) => Reply::Asks(asks),
+    }
+}
+
+async fn within(slot: &Slot, ask: Ask, limit: Duration) -> Result<Reply, McpError> {
+    let until = Instant::now() + limit;
+    let connection = slot.opened((until, limit)).await?;
     match ask {
+        Ask::Continue(name, _) => Err(McpError::Lost { name }),
         Ask::Call(call, heard) => {
             let tool = call.tool.clone();
             match timeout_at(until, connection.call(call, heard)).await {
-                Ok(answer) => answer.map(Reply::Answer),
+                Ok(called) => called.map(replied),
                 Err(_) => Err(connection.late(limit, Some(tool))),
             }
         }

@@ -18,7 +18,7 @@ use super::error::McpError;
 const MOST_ENTRIES: usize = 2000;
 
 /// A request.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) enum Query {
     Resources,
     /// Reads the resource with this URI.

@@ -20,6 +20,7 @@ use crate::http;
 use crate::http::error::HttpError;
 use crate::http::route::Route;
 use crate::json::items;
+use crate::oauth::{self, Lent};
 
 /// A server, with its name.
 #[derive(Clone)]
@@ -28,6 +29,13 @@ pub(super) struct Target {
     pub server: Server,
     /// Removes the secrets that the run knows from what a program prints.
     pub redactor: Arc<Redactor>,
+    /// The login whose token is in the headers.
+    pub login: Option<Lent>,
+    /// Whether the step sends a token of its own instead.
+    pub has_own_token: bool,
+    /// Whether people are asked the server's questions. Such a connection serves one call at a time, so that it is known
+    /// which call a question belongs to.
+    pub asks: bool,
 }
 
 /// The way to reach a server. Equal ones share a connection. Not printable: it contains secrets.
@@ -91,6 +99,33 @@ const OWN_HEADERS: &[&str] = &[
 ];
 
 impl Target {
+    /// Returns the target with a new token in place of the one that its server refused; `None` if it has no login, or the
+    /// step sends a token of its own.
+    ///
+    /// # Errors
+    /// E1314: when the token cannot be renewed.
+    pub(super) async fn renewed(&self, cx: &StepContext) -> Result<Option<Target>, StepError> {
+        let (Some(lent), Server::Http(server)) = (&self.login, &self.server) else {
+            return Ok(None);
+        };
+        let Some(used) = oauth::token_of(&server.headers).filter(|_| !self.has_own_token) else {
+            return Ok(None);
+        };
+        let header = lent.renewed(cx, used).await?;
+        let mut server = server.clone();
+        oauth::replace(&mut server.headers, header);
+        Ok(Some(Target {
+            server: Server::Http(server),
+            redactor: cx.redactor(),
+            ..self.clone()
+        }))
+    }
+
+    /// Lets the server ask people.
+    pub(super) fn asking(self, asks: bool) -> Target {
+        Target { asks, ..self }
+    }
+
     /// Adds the `:headers` of a step. A header of the connection with the same name is replaced.
     ///
     /// # Errors
@@ -119,6 +154,7 @@ impl Target {
                     "the header `{name}` of `:headers` must be a string on one line"
                 )));
             }
+            self.has_own_token |= name.eq_ignore_ascii_case("authorization");
             let headers = &mut server.headers;
             headers.retain(|(known, _)| !known.eq_ignore_ascii_case(&name));
             headers.push((name.to_string(), value.to_owned()));
@@ -128,7 +164,7 @@ impl Target {
 }
 
 /// Returns the server of an adapter. Secrets are looked up now.
-pub(super) fn target(cx: &StepContext, adapter: &McpAdapter) -> Result<Target, StepError> {
+pub(super) async fn target(cx: &StepContext, adapter: &McpAdapter) -> Result<Target, StepError> {
     let name = &*adapter.connection;
     let connection = connections::find(cx, name)?;
     if let Some(backend) = connection.backend.as_deref().filter(|it| *it != "mcp") {
@@ -141,6 +177,7 @@ pub(super) fn target(cx: &StepContext, adapter: &McpAdapter) -> Result<Target, S
     let server = match adapter.transport {
         McpTransport::Stdio => Server::Program(program(cx, name, setting)?),
         McpTransport::StreamableHttp => {
+            oauth::freshen(cx, &connection).await?;
             Server::Http(Box::new(address(cx, adapter, &connection, setting)?))
         }
     };
@@ -148,6 +185,12 @@ pub(super) fn target(cx: &StepContext, adapter: &McpAdapter) -> Result<Target, S
         name: format!("`:{name}`"),
         server,
         redactor: cx.redactor(),
+        has_own_token: false,
+        login: match adapter.transport {
+            McpTransport::Stdio => None,
+            McpTransport::StreamableHttp => Lent::of(cx, &connection)?,
+        },
+        asks: false,
     })
 }
 

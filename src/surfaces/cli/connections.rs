@@ -1,5 +1,7 @@
 //! `flowstone connections`: lists connections, tests them, and shows the prices of models.
 
+mod login;
+
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -28,6 +30,8 @@ use crate::json::{connection_json, connection_test_json};
 pub fn run(args: &Connections, app: &dyn App) -> Exit {
     let (done, as_json) = match &args.command {
         ConnectionsCommand::List(args) => (list(args, app), args.json),
+        ConnectionsCommand::Login(args) => (login::login(args, app), args.json),
+        ConnectionsCommand::Logout(args) => (login::logout(args, app), args.json),
         ConnectionsCommand::Prices(args) => (prices(args, app), args.json),
         ConnectionsCommand::Test(args) => (test(args, app), args.json),
     };
@@ -120,6 +124,7 @@ fn cells(connection: &Json) -> Vec<String> {
     };
     let base = or_none(maybe(connection, "baseUrl"));
     let secret = &connection["secret"];
+    let login = &connection["login"];
     vec![
         text(connection, "name"),
         text(connection, "source"),
@@ -128,11 +133,15 @@ fn cells(connection: &Json) -> Vec<String> {
             Some(bound) => format!("{bound} ({base})"),
             None => base,
         },
-        or_none(maybe(secret, "place")),
-        match (secret.is_null(), secret["isSet"] == true) {
-            (true, _) => "-",
-            (false, true) => "yes",
-            (false, false) => "no",
+        match login.is_null() {
+            true => or_none(maybe(secret, "place")),
+            false => login::words(login),
+        },
+        match (secret["isSet"] == true, secret.is_null() && login.is_null()) {
+            (_, true) => "-",
+            (true, _) => "yes",
+            (false, _) if login["state"] == "logged-in" => "yes",
+            (false, _) => "no",
         }
         .to_owned(),
     ]

@@ -1,6 +1,6 @@
 //! Connections, without their secrets, and tests of them.
 
-use flowstone_project::connections::{ConnectionReport, ConnectionTest as Test};
+use flowstone_project::connections::{ConnectionReport, ConnectionTest as Test, LoginReport};
 use serde::Serialize;
 use serde_json::Value as Json;
 use utoipa::ToSchema;
@@ -21,6 +21,8 @@ pub struct Connection {
     bound_to: Option<String>,
     optional: bool,
     secret: Option<SecretPlace>,
+    /// The login, of a connection that uses one.
+    login: Option<Login>,
     /// Why it cannot be used as it is.
     problem: Option<String>,
 }
@@ -33,6 +35,32 @@ pub struct SecretPlace {
     /// Where it is looked for.
     place: String,
     is_set: bool,
+}
+
+/// The login of a connection, without its tokens.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Login {
+    /// `logged-in` or `needs-login`.
+    state: &'static str,
+    /// When the token expires.
+    expires_at: Option<String>,
+    /// Whether the token is renewed before it expires.
+    renewed: bool,
+}
+
+/// Returns the state of a login as data.
+fn login(report: &LoginReport) -> Login {
+    Login {
+        state: report.state.name(),
+        expires_at: report.expires_at_ms.map(flowstone_flow::codec::instant),
+        renewed: report.is_renewed,
+    }
+}
+
+/// Returns the state of a login as JSON. The names of the fields are stable.
+pub fn login_json(report: &LoginReport) -> Json {
+    object(&login(report))
 }
 
 /// Returns a connection as JSON, without its secret. The names of the fields are stable.
@@ -50,6 +78,7 @@ pub fn connection_json(report: &ConnectionReport) -> Json {
             place: secret.place.clone(),
             is_set: secret.is_set,
         }),
+        login: report.login.as_ref().map(login),
         problem: report.problem.clone(),
     })
 }

@@ -1,13 +1,14 @@
 //! Arguments of `connections`.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueHint};
 use flowstone_flow::bindings::Bindings;
 
 use super::Home;
 
-/// Lists and tests connections, and shows the prices of models
+/// Lists and tests connections, logs in for them, and shows the prices of models
 #[derive(Debug, Args)]
 pub struct Connections {
     #[command(subcommand)]
@@ -17,6 +18,8 @@ pub struct Connections {
 #[derive(Debug, Subcommand)]
 pub enum ConnectionsCommand {
     List(ConnectionsList),
+    Login(ConnectionsLogin),
+    Logout(ConnectionsLogout),
     Prices(ConnectionsPrices),
     Test(ConnectionsTest),
 }
@@ -34,6 +37,70 @@ pub struct ConnectionsList {
     /// Flow files whose slots to list [default: all of the project]
     #[arg(value_name = "FLOW", value_hint = ValueHint::FilePath)]
     pub flows: Vec<PathBuf>,
+
+    #[command(flatten)]
+    pub bound: Bound,
+
+    #[command(flatten)]
+    pub home: Home,
+
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Logs in for a connection with `:auth {:type :oauth}`
+///
+/// Prints a link. Open it in a browser of this machine and log in; the browser comes back to 127.0.0.1. With `--device`,
+/// open the link on any machine and enter the code. The tokens are kept in the project's data, readable only by you, and
+/// are renewed when flows use them.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  flowstone connections login linear
+  flowstone connections login linear --open
+  flowstone connections login github --device")]
+pub struct ConnectionsLogin {
+    /// The connection
+    #[arg(value_name = "NAME")]
+    pub name: String,
+
+    /// Log in with a code, on any machine
+    #[arg(long, conflicts_with_all = ["open", "port"])]
+    pub device: bool,
+
+    /// Open the link in the browser of this machine
+    #[arg(long)]
+    pub open: bool,
+
+    /// Port that the browser comes back to, if the registered client has a fixed one [default: any]
+    #[arg(long, value_name = "PORT")]
+    pub port: Option<u16>,
+
+    /// Maximum time to wait for the person, such as 90s or 15m
+    #[arg(long, value_name = "DURATION", value_parser = crate::cli::duration::parse, default_value = "10m")]
+    pub timeout: Duration,
+
+    #[command(flatten)]
+    pub bound: Bound,
+
+    #[command(flatten)]
+    pub home: Home,
+
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Deletes the login of a connection
+///
+/// The authorization server is asked to end it, too.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  flowstone connections logout linear")]
+pub struct ConnectionsLogout {
+    /// The connection
+    #[arg(value_name = "NAME")]
+    pub name: String,
 
     #[command(flatten)]
     pub bound: Bound,

@@ -262,6 +262,8 @@ fn of_connections(
             open(address, options, args.home.home.as_deref())
                 .and_then(|remote| connections::test(&remote, args)),
         ),
+        ConnectionsCommand::Login(args) => (args.json, Err(local_only("`connections login`"))),
+        ConnectionsCommand::Logout(args) => (args.json, Err(local_only("`connections logout`"))),
         ConnectionsCommand::Prices(args) => (args.json, Err(local_only("`connections prices`"))),
     }
 }
