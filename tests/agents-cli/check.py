@@ -70,6 +70,9 @@ def provider(soat, outside):
         base_url=f"{outside.url}/v1", secret_id=secret["id"],
     )
     assert "sk-model-key" not in json.dumps([secret, soat("list-secrets"), made])
+    config = {"max_tokens": 77, "seed": 3}
+    assert soat("update-ai-provider", ai_provider_id=made["id"], config=config)["config"] == config
+    soat.refused("VALIDATION_FAILED", "update-ai-provider", ai_provider_id=made["id"], config={"organization": "o"})
     return made["id"]
 
 
@@ -151,6 +154,12 @@ def knowledge(soat, outside, ai):
     assert outcomes == ["created", "skipped", "updated", "created"], outcomes
     assert len(soat("list-memory-entries", memory_id=memory["id"])) == 2
     document = soat("create-document", content="refund policy thirty days", path="/policies/refund.txt")
+    reader = soat("create-tool", name="docs", type="soat", actions=["get-document"])
+    output = {"type": "tool_output", "tool_id": reader["id"], "action": "get-document",
+              "input": {"document_id": document["id"]}, "output_path": ".content"}
+    plain = soat("create-agent", ai_provider_id=ai, instructions="say read")
+    soat("create-agent-generation", agent_id=plain["id"], messages=user(output))
+    assert outside.turns[-1]["messages"][1]["content"] == "refund policy thirty days", outside.turns[-1]
     soat("merge-document-tags", document_id=document["id"], team="care")
     assert soat("get-document-tags", document_id=document["id"]) == {"team": "care"}
     found = soat("search-knowledge", query="refund policy days", memory_ids=[memory["id"]], document_paths=["/policies/"])
