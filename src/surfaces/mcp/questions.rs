@@ -344,7 +344,9 @@ fn add_alternatives(form: &mut Json, schema: &Json) {
     let all = schema.get("allOf").and_then(Json::as_array);
     let all = all.map_or_else(|| std::slice::from_ref(schema), Vec::as_slice);
     let cases = all.iter().filter_map(|part| part.get("anyOf")?.as_array());
-    let fields = cases.flatten().filter_map(|case| case.get("properties")?.as_object());
+    let fields = cases
+        .flatten()
+        .filter_map(|case| case.get("properties")?.as_object());
     for (name, field) in fields.flatten().filter(|(_, field)| is_plain(field)) {
         if name != "action" {
             form["properties"][name] = field.clone();
