@@ -246,11 +246,12 @@ async fn wanted(rq: &Request, wait: &WaitRow) -> Result<Wanted, RpcError> {
     if !may_decide || about.actions.is_empty() {
         return Ok(Wanted::Nothing);
     }
-    let form = json!({
+    let mut form = json!({
         "type": "object",
         "properties": {"action": {"type": "string", "enum": about.actions}},
         "required": ["action"],
     });
+    add_alternatives(&mut form, &about.schema);
     Ok(form_question(message, form, How::Decision))
 }
 
@@ -272,6 +273,8 @@ struct About {
     actions: Vec<String>,
     /// The schema of a form for the payload, if a form can hold it.
     form: Option<Json>,
+    /// The JSON Schema of the payload, or null.
+    schema: Json,
 }
 
 impl About {
@@ -291,6 +294,7 @@ impl About {
         let schema = details.get("validation").filter(|it| !it.is_nil());
         let schema = schema.and_then(|form| schema::parse(form).ok());
         let form = schema.map(|schema| schema::to_json_schema(&schema));
+        let schema = form.clone().unwrap_or_default();
         About {
             own,
             message: message.unwrap_or_else(|| format!("`{}` of `{}` asks", wait.path, wait.flow)),
@@ -298,6 +302,7 @@ impl About {
             has_roles: !roles(&details).is_empty(),
             actions: actions(&details),
             form: form.and_then(as_form),
+            schema,
         }
     }
 }
@@ -316,12 +321,6 @@ fn own_request(data: &Value) -> Option<(String, Json)> {
 /// Converts a schema to that of a form: an object of plain fields. Returns `None` if it is more complex.
 fn as_form(schema: Json) -> Option<Json> {
     let properties = schema.get("properties")?.as_object()?;
-    let is_plain = |field: &Json| {
-        let kind = field.get("type").and_then(Json::as_str).unwrap_or_default();
-        let is_choice = field.get("enum").is_some() || field.get("oneOf").is_some();
-        let is_list = kind == "array" && field["items"].get("enum").is_some();
-        is_choice || is_list || ["string", "number", "integer", "boolean"].contains(&kind)
-    };
     if properties.is_empty() || !properties.values().all(is_plain) {
         return None;
     }
@@ -330,6 +329,29 @@ fn as_form(schema: Json) -> Option<Json> {
         form["required"] = required.clone();
     }
     Some(form)
+}
+
+fn is_plain(field: &Json) -> bool {
+    let kind = field.get("type").and_then(Json::as_str).unwrap_or_default();
+    let is_choice = field.get("enum").is_some() || field.get("oneOf").is_some();
+    let is_list = kind == "array" && field["items"].get("enum").is_some();
+    is_choice || is_list || ["string", "number", "integer", "boolean"].contains(&kind)
+}
+
+/// Adds the fields of the payload's alternatives to the form of a decision. Which of them are needed depends on the
+/// action, so the wait itself judges the answer.
+fn add_alternatives(form: &mut Json, schema: &Json) {
+    let all = schema.get("allOf").and_then(Json::as_array);
+    let all = all.map_or_else(|| std::slice::from_ref(schema), Vec::as_slice);
+    let cases = all.iter().filter_map(|part| part.get("anyOf")?.as_array());
+    let fields = cases
+        .flatten()
+        .filter_map(|case| case.get("properties")?.as_object());
+    for (name, field) in fields.flatten().filter(|(_, field)| is_plain(field)) {
+        if name != "action" {
+            form["properties"][name] = field.clone();
+        }
+    }
 }
 
 /// Returns the link to the page of the decision; `None` if the address of the server is unknown.

@@ -73,3 +73,29 @@ fn a_token_that_may_not_approve_gets_nothing_that_decides() {
         assert_eq!(shown["status"], "waiting", "{shown}");
     }
 }
+
+#[test]
+fn the_form_of_a_decision_has_the_fields_of_its_alternatives() {
+    let scratch = Scratch::new();
+    let flow = "{:slug :book :invocations {:default {:inputs []}}
+        :interfaces {:mcp [{:tool-name \"book\" :invocation :default}]}
+        :flow '(flow/step :wait :ok {:message \"Who travels?\" :actions [:accept :decline]
+                 :validation [:multi {:dispatch :action} [:accept [:map [:name :string]]] [:decline [:map]]]})}";
+    scratch.write("flows/book.edn", flow);
+    scratch.write("flowstone.edn", "{:server {:mcp {:elicit-approvals true}}}");
+    let api = Api::serve(&scratch);
+    let headers = [
+        "mcp-protocol-version: 2026-07-28",
+        "mcp-method: tools/call",
+        "mcp-name: book",
+    ];
+    let meta = json!({"elicitation": {"form": {}}});
+    let params = json!({"name": "book", "arguments": {}, "_meta": meta});
+    let asked = last_message(&stateless(&api, &headers, "tools/call", &params));
+    let form = &asked["result"]["inputRequests"]["ok"]["params"]["requestedSchema"];
+    assert_eq!(form["required"], json!(["action"]), "{asked}");
+    assert_eq!(
+        form["properties"],
+        json!({"action": {"type": "string", "enum": ["accept", "decline"]}, "name": {"type": "string"}})
+    );
+}
