@@ -137,7 +137,7 @@ fn describe(
     let base_url = connection.base_url.clone();
     let base_url = base_url.or_else(|| usual_address(around, dialect?));
     report.base_url = base_url.map(|url| crate::shown_url::without_password(&url));
-    if let Auth::OAuth(oauth) = &connection.auth {
+    if let Auth::Login(oauth) = &connection.auth {
         match crate::oauth::state(around.home, oauth, around.now_ms) {
             Ok(login) => {
                 report.problem = (login.state == LoginState::NeedsLogin).then(|| {

@@ -78,7 +78,7 @@ pub(crate) enum Auth {
     /// Signed requests to AWS. The secrets have their default names unless others are given.
     AwsSigV4(AwsNames),
     /// The token of a login.
-    OAuth(Box<OAuth>),
+    Login(Box<OAuth>),
 }
 
 /// The names of the credentials of AWS.
@@ -232,7 +232,7 @@ pub(crate) fn resolve(settings: &Value, flow: &Flow, name: &str) -> Result<Conne
         Fields::nested(&place, setting)?.only(KEYS)?;
         connection.add(&place, setting)?;
     }
-    if let Auth::OAuth(oauth) = &mut connection.auth {
+    if let Auth::Login(oauth) = &mut connection.auth {
         oauth.connection = id;
         oauth.base_url.clone_from(&connection.base_url);
     }
@@ -432,7 +432,7 @@ impl Auth {
                 }))
             }
             Some("none") => Ok(Auth::None),
-            Some("oauth") => Ok(Auth::OAuth(Box::new(OAuth::read(fields)?))),
+            Some("oauth") => Ok(Auth::Login(Box::new(OAuth::read(fields)?))),
             other => {
                 let message = match other {
                     Some(other) => format!("`{place}` has no type `:{other}`"),
@@ -461,14 +461,14 @@ impl Auth {
             | Auth::Basic { secret, .. }
             | Auth::GoogleServiceAccount { secret, .. } => secret.as_deref(),
             Auth::AwsSigV4(names) => names.secret_access_key.as_deref(),
-            Auth::Unsaid | Auth::None | Auth::OAuth(_) => None,
+            Auth::Unsaid | Auth::None | Auth::Login(_) => None,
         }
     }
 
     /// Returns the name of what may be sent to the connection's server, for permissions.
     pub(crate) fn permitted_name(&self) -> Option<&str> {
         match self {
-            Auth::OAuth(oauth) => Some(&oauth.connection),
+            Auth::Login(oauth) => Some(&oauth.connection),
             other => other.secret_name(),
         }
     }
@@ -543,7 +543,7 @@ impl Auth {
                     "`:google-service-account` is for requests of `:http` and `:notify`",
                 ));
             }
-            Auth::OAuth(oauth) => {
+            Auth::Login(oauth) => {
                 let (name, value) = oauth.header(cx, host)?;
                 Proof::Header(name, value)
             }

@@ -299,7 +299,7 @@ impl HttpEmbedder<'_> {
             Auth::Bearer { secret } | Auth::ApiKey { secret, .. } | Auth::Basic { secret, .. } => {
                 secret.as_deref()
             }
-            Auth::GoogleServiceAccount { .. } | Auth::AwsSigV4(_) | Auth::OAuth(_) => {
+            Auth::GoogleServiceAccount { .. } | Auth::AwsSigV4(_) | Auth::Login(_) => {
                 return Err(EmbedError {
                     code: "E0753",
                     kind: "bad-config",
@@ -371,7 +371,7 @@ impl HttpEmbedder<'_> {
             | Auth::Bearer { .. }
             | Auth::GoogleServiceAccount { .. }
             | Auth::AwsSigV4(_)
-            | Auth::OAuth(_)
+            | Auth::Login(_)
             | Auth::Unsaid
             | Auth::None => ("authorization".to_owned(), format!("Bearer {key}")),
         }

@@ -126,7 +126,7 @@ pub struct Lent {
 impl Lent {
     /// Returns the login of a connection; `None` if it uses none.
     pub(crate) fn of(cx: &StepContext, connection: &Connection) -> Result<Option<Lent>, StepError> {
-        let Auth::OAuth(oauth) = &connection.auth else {
+        let Auth::Login(oauth) = &connection.auth else {
             return Ok(None);
         };
         Ok(Some(Lent {

@@ -102,7 +102,7 @@ async fn login(
     auth: &Auth,
     connection: &Connection,
 ) -> Result<Option<Lent>, StepError> {
-    if !matches!(auth, Auth::OAuth(_)) {
+    if !matches!(auth, Auth::Login(_)) {
         return Ok(None);
     }
     oauth::freshen(cx, connection).await?;

@@ -663,7 +663,7 @@ fn proof(
         | Auth::AwsSigV4(_)
         | Auth::Basic { .. }
         | Auth::GoogleServiceAccount { .. }
-        | Auth::OAuth(_) => {
+        | Auth::Login(_) => {
             return match auth.proof(cx, owner, host)? {
                 Proof::Header(name, value) => Ok(vec![(name, value)]),
                 Proof::None => Ok(Vec::new()),

@@ -171,7 +171,7 @@ impl<'a> Making<'a> {
     ) -> Result<Making<'a>, StepError> {
         let bare = Flow::bare("none", Value::Nil);
         let connection = resolve(around.settings, &bare, &options.name)?;
-        let Auth::OAuth(oauth) = &connection.auth else {
+        let Auth::Login(oauth) = &connection.auth else {
             let message = format!("the connection `:{}` has no login", options.name);
             return Err(StepError::config("E0753", message)
                 .hint("give it `:auth {:type :oauth}` in flowstone.edn"));
