@@ -43,7 +43,12 @@ pub async fn login(
     options: &LoginOptions,
     tell: &mut dyn FnMut(&LoginNote),
 ) -> Result<LoginReport, StepError> {
-    oauth::login(&login_sources(engine, gate, &|| engine.now_ms()), options, tell).await
+    oauth::login(
+        &login_sources(engine, gate, &|| engine.now_ms()),
+        options,
+        tell,
+    )
+    .await
 }
 
 /// Deletes the login of a connection. Tells whether there was one, and whether the authorization server has ended it.

@@ -303,8 +303,9 @@ impl HttpEmbedder<'_> {
                 return Err(EmbedError {
                     code: "E0753",
                     kind: "bad-config",
-                    message: "the embedder cannot sign requests, or use a service account or a login"
-                        .to_owned(),
+                    message:
+                        "the embedder cannot sign requests, or use a service account or a login"
+                            .to_owned(),
                     hint: Some("give it an `:api-key` or a `:bearer` token".to_owned()),
                 });
             }

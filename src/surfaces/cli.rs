@@ -62,7 +62,9 @@ use flowstone_flow::permission::Permissions;
 use flowstone_flow::step::{LocalFuture, Step};
 use flowstone_lang::session::Session;
 use flowstone_lang::value::{Value, forget_deferred, heap};
-use flowstone_project::connections::{ConnectionReport, ConnectionTest, LoginNote, LoginOptions, LoginReport, PriceReport};
+use flowstone_project::connections::{
+    ConnectionReport, ConnectionTest, LoginNote, LoginOptions, LoginReport, PriceReport,
+};
 use flowstone_project::search::Embedder;
 
 use args::{Cli, Command};

@@ -157,9 +157,7 @@ impl Place {
                 Ok(()) => return Ok(file),
                 Err(TryLockError::Error(error)) => return Err(failed(&error)),
                 Err(TryLockError::WouldBlock) if Instant::now() > until => {
-                    return Err(failed(
-                        &"another process has been renewing it for too long",
-                    ));
+                    return Err(failed(&"another process has been renewing it for too long"));
                 }
                 Err(TryLockError::WouldBlock) => sleep(LOOK).await,
             }

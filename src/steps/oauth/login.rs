@@ -17,12 +17,12 @@ use serde_json::{Value as Json, json};
 use sha2::{Digest as _, Sha256};
 use tokio::time::{Instant, sleep};
 
+use super::OAuth;
 use super::error;
 use super::kept::{Login, LoginReport, Place, state};
 use super::metadata::{Server, discover};
 use super::redirect::{Door, Expected};
 use super::wire::{Client, Failure, Granted, Wire, parsed, reason, seconds};
-use super::OAuth;
 use crate::connections::{Auth, resolve};
 use crate::guard::host_of;
 use crate::http::settings::usual_of;
@@ -96,10 +96,10 @@ pub async fn login(
     let server = discover(&making.wire, &making.oauth, (&making.base, making.is_mcp)).await?;
     let is_device = match (options.is_device, &server.authorization, &server.device) {
         (true, _, None) => {
-            return Err(error::no_server(
-                "the authorization server has no login with a code",
-            )
-            .hint("log in without `--device`"));
+            return Err(
+                error::no_server("the authorization server has no login with a code")
+                    .hint("log in without `--device`"),
+            );
         }
         (false, None, None) => {
             return Err(error::no_server(

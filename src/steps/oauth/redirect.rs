@@ -125,9 +125,8 @@ async fn head(mut stream: TcpStream) -> Option<(TcpStream, String)> {
 }
 
 async fn answer(mut stream: TcpStream, status: &str, text: &str) {
-    let page = format!(
-        "<!doctype html><meta charset=utf-8><title>Flowstone</title><p>{text}</p>\n"
-    );
+    let page =
+        format!("<!doctype html><meta charset=utf-8><title>Flowstone</title><p>{text}</p>\n");
     let head = format!(
         "HTTP/1.1 {status}\r\ncontent-type: text/html; charset=utf-8\r\ncontent-length: {}\r\ncache-control: no-store\r\nreferrer-policy: no-referrer\r\nconnection: close\r\n\r\n",
         page.len()
@@ -160,7 +159,8 @@ fn read(url: &Url, expected: &Expected<'_>) -> Result<String, StepError> {
         return Err(error::bad_redirect("it is from another server"));
     }
     if let Some(code) = value("error") {
-        let answer = serde_json::json!({"error": code, "error_description": value("error_description")});
+        let answer =
+            serde_json::json!({"error": code, "error_description": value("error_description")});
         return Err(error::refused(
             "the authorization server refuses the login",
             &super::wire::reason(&answer),

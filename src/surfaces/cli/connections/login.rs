@@ -59,9 +59,9 @@ pub(super) fn logout(args: &ConnectionsLogout, app: &dyn App) -> Result<Exit, Re
     output::data(&match (was_there, is_ended) {
         (false, _) => format!("{name}: nobody was logged in\n"),
         (true, true) => format!("{name}: logged out\n"),
-        (true, false) => format!(
-            "{name}: logged out here; the authorization server did not end the login\n"
-        ),
+        (true, false) => {
+            format!("{name}: logged out here; the authorization server did not end the login\n")
+        }
     });
     Ok(Exit::Completed)
 }
@@ -90,7 +90,9 @@ fn show(note: &LoginNote, is_open: bool) {
             }
         }
         LoginNote::Enter { url, code, whole } => {
-            output::note(&format!("open {url} on any machine, and enter the code {code}"));
+            output::note(&format!(
+                "open {url} on any machine, and enter the code {code}"
+            ));
             if let Some(whole) = whole {
                 output::note(&format!("or open {whole}"));
             }
