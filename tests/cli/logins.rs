@@ -64,7 +64,7 @@ fn data(status: &str, json: &Json) -> Answer {
 
 fn token(state: &mut State, request: &Request) -> Answer {
     let refused = |code: &str| {
-        let description = "no\u{7} luck";
+        let description = "no\u{7}luck";
         data(
             "400 Bad Request",
             &json!({"error": code, "error_description": description}),

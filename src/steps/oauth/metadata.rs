@@ -161,7 +161,7 @@ fn well_known(base: &Url, name: &str) -> Vec<Url> {
     places.iter().filter_map(|it| base.join(it).ok()).collect()
 }
 
-/// Requests a description; `None` if there is none.
+/// Requests a description; `None` if it does not exist.
 async fn document(wire: &Wire, place: &Url) -> Result<Option<Json>, StepError> {
     let answer = wire.get(place, "application/json").await?;
     if answer.status != 200 {
