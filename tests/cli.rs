@@ -83,6 +83,8 @@ mod kill;
 mod limits;
 mod limits_of_functions;
 mod log;
+#[cfg(unix)]
+mod logins;
 mod many;
 mod mcp;
 #[cfg(unix)]

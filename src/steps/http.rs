@@ -76,7 +76,7 @@ const FIELDS: &[Field] = &[
         "auth",
         FieldType::Map,
         "`{:type :bearer :secret-ref :name}`; also `:api-key` (with `:header`, `:prefix` or `:query`), `:basic` (with \
-         `:username`), `:google-service-account` (with `:scopes`) and `:none`. Replaces the connection's.",
+         `:username`), `:google-service-account` (with `:scopes`) and `:none`; `:oauth` is for connections. Replaces the connection's.",
     ),
     Field::optional(
         "auto-search-index?",

@@ -96,8 +96,9 @@ impl OAuth {
             // A replay sends nothing and needs no token.
             return Ok(authorization("[secret]"));
         }
+        let base = self.base()?;
         cx.gate().secret(&self.connection, host)?;
-        if host_of(&self.base()?) != *host {
+        if host_of(&base) != *host {
             return Err(error::other_host(&self.connection, host));
         }
         let login = Place::of(cx.home(), self)?.read()?;

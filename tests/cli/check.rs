@@ -553,7 +553,7 @@ fn contents_of_definitions_are_checked() {
                 did you mean `:slot`?
             E0472 <:nonsense> `:type` of an entry of `:requires` must be one of `:blob-storage`, `:database`, `:http-api`, `:kv-store`, `:llm-provider`, `:mcp`, `:secret`, `:ssh`, not :nonsense (a keyword)
             E0414 <:crm> there are two slots `:crm`
-            E0472 <:bearr> `:auth :type` of an entry of `:requires` must be one of `:api-key`, `:aws-sigv4`, `:basic`, `:bearer`, `:google-service-account`, `:none`, not :bearr (a keyword)
+            E0472 <:bearr> `:auth :type` of an entry of `:requires` must be one of `:api-key`, `:aws-sigv4`, `:basic`, `:bearer`, `:google-service-account`, `:none`, `:oauth`, not :bearr (a keyword)
                 did you mean `:bearer`?
             E0472 <:a/b> `:a/b` cannot name a slot
                 a slot is a keyword without a namespace, such as `:crm`

@@ -33,6 +33,11 @@ const CIRCLES: &[(&str, &[&str], &str)] = &[
         "an `:llm` step with tools is an agent, and an agent calls models",
     ),
     (
+        "src/steps",
+        &["connections", "http", "needs", "oauth"],
+        "a request is made for a connection, and the token of a connection's login is obtained with requests",
+    ),
+    (
         "src/surfaces",
         &["http", "mcp"],
         "`/mcp` is a route of the server, and the tools of the workspace call its other routes",

@@ -44,6 +44,14 @@ const GRANTED: &[(&str, &str)] = &[
         "hands on what every program sees of the environment",
     ),
     (
+        "src/steps/oauth/kept.rs",
+        "reads and writes logins in the project's own data",
+    ),
+    (
+        "src/steps/oauth/redirect.rs",
+        "listens on 127.0.0.1 for one answer, during `connections login`",
+    ),
+    (
         "src/steps/permissions.rs",
         "reads the home folder of the user, for rows with `~/`",
     ),
@@ -154,6 +162,7 @@ fn permissions_are_made_by_the_gate_alone() {
 /// Where secrets are looked up outside of steps: their places, reports about them, recordings of them.
 const OUTSIDE: &[&str] = &[
     "src/steps/connection_report.rs",
+    "src/steps/oauth/login.rs",
     "src/steps/recording/secrets.rs",
     "src/steps/secrets.rs",
 ];

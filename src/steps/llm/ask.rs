@@ -200,7 +200,7 @@ fn request(cx: &StepContext, endpoint: &Endpoint, server: &Server, call: &Call) 
         is_secret: false,
         redactor: Some(cx.redactor()),
         trace_parent: cx.trace_parent(),
-        // A call that needs another token is made anew.
+        // A call that needs another token is made again, with another request.
         login: None,
     };
     if let Some(signer) = &server.signer {

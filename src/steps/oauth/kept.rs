@@ -105,7 +105,7 @@ impl Place {
         Ok(Place(folder.join(format!("{safe}-{short}.json"))))
     }
 
-    /// Reads the login; `None` if there is none.
+    /// Reads the login; `None` if it does not exist.
     pub(super) fn read(&self) -> Result<Option<Login>, StepError> {
         let text = match fs::read_to_string(&self.0) {
             Ok(text) => text,

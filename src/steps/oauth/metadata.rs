@@ -8,7 +8,6 @@ use serde_json::Value as Json;
 use super::OAuth;
 use super::error::{no_server, quoted};
 use super::wire::{Wire, parsed};
-use crate::http::error::Answer;
 
 /// An authorization server.
 pub(super) struct Server {
@@ -81,10 +80,7 @@ pub(super) async fn discover(
 
 /// Asks the server of a connection for its description as a resource.
 async fn resource(wire: &Wire, base: &Url) -> Result<Resource, StepError> {
-    let answer = wire
-        .get(base, "application/json, text/event-stream")
-        .await?;
-    let challenge = challenge(&answer);
+    let challenge = challenge(&wire.headers(base).await?);
     let mut places = Vec::new();
     if let Some(place) = parameter(&challenge, "resource_metadata") {
         places.push(parsed(&place)?);
@@ -121,8 +117,8 @@ async fn resource(wire: &Wire, base: &Url) -> Result<Resource, StepError> {
 }
 
 /// Returns the challenges of an answer, joined.
-fn challenge(answer: &Answer) -> String {
-    let all = answer.headers.iter();
+fn challenge(headers: &[(String, String)]) -> String {
+    let all = headers.iter();
     let all = all.filter(|(name, _)| name.eq_ignore_ascii_case("www-authenticate"));
     all.map(|(_, value)| value.as_str())
         .collect::<Vec<_>>()
@@ -165,7 +161,7 @@ fn well_known(base: &Url, name: &str) -> Vec<Url> {
     places.iter().filter_map(|it| base.join(it).ok()).collect()
 }
 
-/// Requests a description; `None` if there is none.
+/// Requests a description; `None` if it does not exist.
 async fn document(wire: &Wire, place: &Url) -> Result<Option<Json>, StepError> {
     let answer = wire.get(place, "application/json").await?;
     if answer.status != 200 {

@@ -14,7 +14,7 @@ use serde_json::Value as Json;
 use super::error;
 use crate::http::body::Body;
 use crate::http::client::{self, Limits, Request};
-use crate::http::error::Answer;
+use crate::http::error::{Answer, HttpError};
 use crate::http::route::Route;
 
 /// Maximum time of a request to an authorization server.
@@ -71,14 +71,20 @@ impl Wire {
         Wire { route, redactor }
     }
 
-    async fn send(
+    fn request(
         &self,
         method: Method,
         url: &Url,
         headers: Vec<(String, String)>,
         (body, secret_headers): (Option<Vec<u8>>, Vec<(String, String)>),
-    ) -> Result<Answer, StepError> {
-        let sent = client::send(Request {
+    ) -> Request {
+        Request {
+            // Only what holds no secret may be moved elsewhere.
+            limits: Limits {
+                timeout: TIMEOUT,
+                max_bytes: MOST_BYTES,
+                max_redirects: if method == Method::GET { 5 } else { 0 },
+            },
             method,
             url: url.clone(),
             headers,
@@ -86,17 +92,31 @@ impl Wire {
             is_secret: body.is_some(),
             body,
             redactor: self.redactor.clone(),
-            limits: Limits {
-                timeout: TIMEOUT,
-                max_bytes: MOST_BYTES,
-                max_redirects: 0,
-            },
             route: self.route.clone(),
             sent_ms: None,
             trace_parent: None,
             login: None,
-        });
-        Ok(sent.await?)
+        }
+    }
+
+    async fn send(
+        &self,
+        method: Method,
+        url: &Url,
+        headers: Vec<(String, String)>,
+        body: (Option<Vec<u8>>, Vec<(String, String)>),
+    ) -> Result<Answer, StepError> {
+        let sent = client::send(self.request(method, url, headers, body));
+        Ok(sent.await.map_err(without_preview)?)
+    }
+
+    /// Requests an address, and returns only the headers of the answer: its body may be a stream without an end.
+    pub(super) async fn headers(&self, url: &Url) -> Result<Vec<(String, String)>, StepError> {
+        let accept = "application/json, text/event-stream".to_owned();
+        let headers = vec![("accept".to_owned(), accept)];
+        let request = self.request(Method::GET, url, headers, (None, Vec::new()));
+        let incoming = client::open(request).await.map_err(without_preview)?;
+        Ok(incoming.headers)
     }
 
     /// Requests an address, whatever the status of the answer.
@@ -166,7 +186,10 @@ impl Wire {
     ) -> Result<Granted, Failure> {
         let (status, answer) = self.form(url, client, form).await?;
         // Some servers answer an error with status 200.
-        if let Some(code) = answer["error"].as_str() {
+        let is_broken = status >= 500;
+        if let Some(code) = answer["error"].as_str().filter(|code| {
+            !is_broken && !["server_error", "temporarily_unavailable"].contains(code)
+        }) {
             return Err(Failure::Refused {
                 code: code.to_owned(),
                 text: reason(&answer),
@@ -176,7 +199,8 @@ impl Wire {
         if status != 200 {
             let message = format!("the authorization server {host} answers with status {status}");
             let error = error::no_server(message);
-            return Err(Failure::Other(match status >= 500 || status == 429 {
+            let may_recover = is_broken || status == 429 || answer["error"].is_string();
+            return Err(Failure::Other(match may_recover {
                 true => error.retry(flowstone_flow::step::Retry::Backoff),
                 false => error,
             }));
@@ -220,6 +244,37 @@ pub(super) fn reason(answer: &Json) -> String {
         (Some(code), Some(text)) => format!("{text} ({code})"),
         (Some(text), None) | (None, Some(text)) => text,
         (None, None) => "it gives no reason".to_owned(),
+    }
+}
+
+/// Removes what was received of an answer from an error: it may be part of a token.
+fn without_preview(error: HttpError) -> HttpError {
+    match error {
+        HttpError::CutOff {
+            host,
+            status,
+            got,
+            cause,
+            ..
+        } => HttpError::CutOff {
+            host,
+            status,
+            got,
+            cause,
+            preview: String::new(),
+        },
+        HttpError::TimedOut {
+            host,
+            limit,
+            status,
+            ..
+        } => HttpError::TimedOut {
+            host,
+            limit,
+            status,
+            preview: String::new(),
+        },
+        other => other,
     }
 }
 
