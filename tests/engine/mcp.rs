@@ -116,6 +116,12 @@ fn what_is_wrong_with_an_adapter_is_located() {
             E0465 5:51 `:path` does not apply to `:transport :stdio`"#]],
     );
     check(
+        "[{:id :a/b :connection :x :questions :perhaps :resources 1}]",
+        expect![[r#"
+            E0465 4:44 `:questions` is `:ask`, `:decline` or a map | as in `:questions {:timeout "1h" :roles [:ops]}`
+            E0465 4:64 `:resources` is true or false, not an integer"#]],
+    );
+    check(
         "[{:id :a/b :connection :x :allow-tools []}\n  {:id :a/c :connection :x :allow-tools \"echo\"}\n  \
           {:id :a/d :connection :x :allow-tools [\"\" 7 \"echo\"] :tool-prefix :a}]",
         expect![[r#"
