@@ -10,6 +10,7 @@ pub mod body;
 pub mod compile;
 pub mod context;
 pub mod control;
+pub mod credentials;
 pub mod documents;
 pub mod error;
 pub mod generations;

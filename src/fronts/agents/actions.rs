@@ -4,7 +4,10 @@
 //! the route of the same operation calls. An action reaches records of one project only.
 
 mod knowledge;
+mod stored;
 mod tags;
+
+pub use stored::check;
 
 use flowstone_engine::Engine;
 use flowstone_engine::token::Scope;
@@ -65,8 +68,7 @@ pub struct With<'a> {
     pub who: &'a Who,
 }
 
-type Run =
-    for<'a> fn(&'a Engine, &'a Given, With<'a>) -> LocalFuture<'a, Result<Json, ApiError>>;
+type Run = for<'a> fn(&'a Engine, &'a Given, With<'a>) -> LocalFuture<'a, Result<Json, ApiError>>;
 
 /// A row of [`ACTIONS`].
 pub struct Action {
@@ -712,33 +714,6 @@ fn path(path: Option<&Json>) -> Option<String> {
 /// Tells whether a tool performs platform actions.
 pub fn is_platform(record: &Record) -> bool {
     matches!(record.text("type"), Some("builtin" | "soat"))
-}
-
-/// Checks `actions` of a tool.
-///
-/// # Errors
-/// When the list is empty, or an action is unknown.
-pub fn check(body: &Body) -> Result<(), ApiError> {
-    let names = body.texts("actions");
-    if names.is_empty() {
-        return Err(ApiError::invalid(
-            "`actions` is missing: name the actions of the tool, such as `[\"get-document\"]`",
-        ));
-    }
-    for (idx, name) in names.iter().enumerate() {
-        if find(name).is_none() {
-            let near = flowstone_engine::diagnostic::nearest(name, all().map(|it| it.name));
-            let near = near.map(|near| format!("; did you mean `{near}`?"));
-            return Err(ApiError::invalid(format!(
-                "`actions[{idx}]` is `{name}`, which is not an action{}",
-                near.unwrap_or_default()
-            )));
-        }
-        if names[..idx].contains(name) {
-            return Err(ApiError::invalid(format!("`actions` has `{name}` twice")));
-        }
-    }
-    Ok(())
 }
 
 fn tool_name(record: &Record, action: &str) -> String {

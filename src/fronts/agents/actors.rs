@@ -58,11 +58,7 @@ const SHOWN: &[&str] = &["external_id", "instructions", "memory_id"];
 ///
 /// # Errors
 /// When the body is not valid, the project has no such memory, or the caller may not use it.
-pub async fn create(
-    engine: &Engine,
-    who: &Who,
-    body: Json,
-) -> Result<(Json, bool), ApiError> {
+pub async fn create(engine: &Engine, who: &Who, body: Json) -> Result<(Json, bool), ApiError> {
     let mut body = Body::read(body, CREATE)?;
     let project = projects::of(engine, body.text("project_id")).await?;
     if let Some(external) = body.text("external_id") {

@@ -79,11 +79,7 @@ pub fn shown(record: &Record) -> Json {
 ///
 /// # Errors
 /// When the project has no document with that id, or the caller may not read it.
-pub async fn text(
-    engine: &Engine,
-    who: &Who,
-    of: (&str, &str),
-) -> Result<String, ApiError> {
+pub async fn text(engine: &Engine, who: &Who, of: (&str, &str)) -> Result<String, ApiError> {
     let record = reach::document(engine, who, of).await?;
     Ok(record.text("content").unwrap_or_default().to_owned())
 }

@@ -8,8 +8,8 @@ use serde_json::{Map, Value as Json, json};
 
 use super::body::{Body, Kind, Member, texts};
 use super::error::ApiError;
-use super::{ids, permissions};
 use super::records::{Record, Records};
+use super::{ids, permissions};
 
 /// The body of a new policy.
 pub const CREATE: &[Member] = &[
@@ -260,8 +260,9 @@ impl Resource {
         };
         let is_path = id.starts_with('/');
         permissions::unknown_type(kind).or_else(|| {
-            (is_path && !matches!(kind.as_str(), "*" | "document"))
-                .then(|| format!("the path `{id}` for the type `{kind}`; only documents have paths"))
+            (is_path && !matches!(kind.as_str(), "*" | "document")).then(|| {
+                format!("the path `{id}` for the type `{kind}`; only documents have paths")
+            })
         })
     }
 

@@ -101,11 +101,7 @@ pub async fn new_memory(engine: &Engine, who: &Who, project: &str) -> Result<(),
     check(engine, who, (Scope::Run, &request)).await
 }
 
-async fn written(
-    engine: &Engine,
-    who: &Who,
-    (project, id): (&str, &str),
-) -> Result<(), ApiError> {
+async fn written(engine: &Engine, who: &Who, (project, id): (&str, &str)) -> Result<(), ApiError> {
     let record = Records::Memories.get_in(engine, project, id).await?;
     let request = about(&record, "memories:CreateMemoryEntry");
     check(engine, who, (Scope::Run, &request)).await

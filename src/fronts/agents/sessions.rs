@@ -454,9 +454,7 @@ impl Session {
         let given = body.text("message").filter(|text| !text.is_empty());
         let text = match (given, body.text("document_id")) {
             (Some(text), None) => text.to_owned(),
-            (None, Some(id)) => {
-                documents::text(engine, who, (self.record.project(), id)).await?
-            },
+            (None, Some(id)) => documents::text(engine, who, (self.record.project(), id)).await?,
             (Some(_), Some(_)) => {
                 let message = "`message` and `document_id` cannot both be given";
                 return Err(ApiError::invalid(message));
