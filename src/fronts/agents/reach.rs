@@ -1,6 +1,6 @@
 //! What a request reaches beside its own record: documents that become messages, tools that messages call, knowledge, memories.
 //!
-//! Whoever adds such a reference needs the right to use it, whether through a route, a platform action or a nested generation. What
+//! A caller that adds such a reference needs the right to use it, whether through a route, a platform action or a nested generation. What
 //! is stored with an agent or an actor was checked when it was stored, so those who only run it need no right to it.
 
 use flowstone_engine::Engine;
