@@ -16,6 +16,7 @@ mod agents_messages;
 mod agents_platform;
 #[cfg(unix)]
 mod agents_providers;
+mod agents_reach;
 mod agents_servers;
 #[cfg(unix)]
 mod agents_sessions;

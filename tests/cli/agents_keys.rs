@@ -7,14 +7,14 @@ use crate::api::Reply;
 
 /// Creates a key, and returns its id and its text.
 #[track_caller]
-fn key(agents: &Agents, body: &Value) -> (String, String) {
+pub fn key(agents: &Agents, body: &Value) -> (String, String) {
     let created = agents.post("/api-keys", body);
     assert_eq!(created.status, 201, "{created:?}");
     let text = |name: &str| created.json()[name].as_str().expect("a text").to_owned();
     (text("id"), text("key"))
 }
 
-fn policy(agents: &Agents, statements: &Value) -> String {
+pub fn policy(agents: &Agents, statements: &Value) -> String {
     agents.made(
         "/policies",
         &json!({"name": "p", "document": {"statement": statements}}),
@@ -22,7 +22,7 @@ fn policy(agents: &Agents, statements: &Value) -> String {
 }
 
 /// Makes a request with a key.
-fn with(agents: &Agents, key: &str, route: &str, body: &Value) -> Reply {
+pub fn with(agents: &Agents, key: &str, route: &str, body: &Value) -> Reply {
     let (method, path) = route.split_once(' ').expect("a method");
     let authorization = format!("authorization: Bearer {key}");
     let headers = [authorization.as_str(), "content-type: application/json"];

@@ -4,7 +4,10 @@
 //! the route of the same operation calls. An action reaches records of one project only.
 
 mod knowledge;
+mod stored;
 mod tags;
+
+pub use stored::check;
 
 use flowstone_engine::Engine;
 use flowstone_engine::token::Scope;
@@ -14,7 +17,7 @@ use serde_json::{Value as Json, json};
 
 use super::body::{self, Body, Kind, Member, texts};
 use super::error::ApiError;
-use super::generations::{self, Filter};
+use super::generations::{self, Filter, Who};
 use super::policies::Request;
 use super::records::{Record, Records, tags_of};
 use super::sessions::{self, Session};
@@ -57,11 +60,15 @@ impl Given {
     }
 }
 
-type Run = for<'a> fn(
-    &'a Engine,
-    &'a Given,
-    Option<&'a dyn Embedder>,
-) -> LocalFuture<'a, Result<Json, ApiError>>;
+/// What an action is performed with.
+#[derive(Clone, Copy)]
+pub struct With<'a> {
+    pub embedder: Option<&'a dyn Embedder>,
+    /// Whose rights limit what the arguments refer to.
+    pub who: &'a Who,
+}
+
+type Run = for<'a> fn(&'a Engine, &'a Given, With<'a>) -> LocalFuture<'a, Result<Json, ApiError>>;
 
 /// A row of [`ACTIONS`].
 pub struct Action {
@@ -163,16 +170,16 @@ const ACTIONS: &[Action] = &[
         "Adds a message of the user to a session, without an answer of its agent.",
         (&[AGENT, SESSION], Subject::Record(Records::Sessions)),
         sessions::MESSAGE,
-        |engine, given, _| Box::pin(add_message(engine, given)),
+        |engine, given, with| Box::pin(add_message(engine, given, with.who)),
     ),
     write(
         ("create-actor", "actors:CreateActor", "actor"),
         "Creates an actor.",
         (&[], Subject::New),
         actors::CREATE,
-        |engine, given, _| {
+        |engine, given, with| {
             Box::pin(async move {
-                let (actor, _) = actors::create(engine, given.body.clone()).await?;
+                let (actor, _) = actors::create(engine, with.who, given.body.clone()).await?;
                 Ok(actor)
             })
         },
@@ -182,7 +189,7 @@ const ACTIONS: &[Action] = &[
         "Creates an agent.",
         (&[], Subject::New),
         agent::MEMBERS,
-        |engine, given, _| Box::pin(agent::create(engine, given.body.clone())),
+        |engine, given, with| Box::pin(agent::create(engine, with.who, given.body.clone())),
     ),
     write(
         (GENERATE, "agents:CreateAgentGeneration", "agent"),
@@ -467,14 +474,20 @@ const ACTIONS: &[Action] = &[
         "Changes an actor.",
         (&[ACTOR], Subject::Record(Records::Actors)),
         actors::UPDATE,
-        |engine, given, _| Box::pin(actors::update(engine, given.id(0), given.body.clone())),
+        |engine, given, with| {
+            let body = given.body.clone();
+            Box::pin(actors::update(engine, with.who, (given.id(0), body)))
+        },
     ),
     edit(
         ("update-agent", "agents:UpdateAgent", "agent"),
         "Changes an agent.",
         (&[AGENT], Subject::Record(Records::Agents)),
         agent::MEMBERS,
-        |engine, given, _| Box::pin(agent::update(engine, given.id(0), given.body.clone())),
+        |engine, given, with| {
+            let body = given.body.clone();
+            Box::pin(agent::update(engine, with.who, (given.id(0), body)))
+        },
     ),
     edit(
         ("update-document", "documents:UpdateDocument", "document"),
@@ -552,7 +565,7 @@ fn gone(deleted: Result<(), ApiError>) -> Result<Json, ApiError> {
     deleted.map(|()| json!({"deleted": true}))
 }
 
-async fn add_message(engine: &Engine, given: &Given) -> Result<Json, ApiError> {
+async fn add_message(engine: &Engine, given: &Given, who: &Who) -> Result<Json, ApiError> {
     let mut session = Session::find(engine, given.id(0), given.id(1)).await?;
     if session.generates_by_itself() {
         // Its generation would be nested in none, so no depth would limit it.
@@ -560,7 +573,7 @@ async fn add_message(engine: &Engine, given: &Given) -> Result<Json, ApiError> {
             "a session with `auto_generate` takes no messages from actions",
         ));
     }
-    let added = session.add(engine, &given.body).await?;
+    let added = session.add(engine, who, &given.body).await?;
     Ok(added.message)
 }
 
@@ -659,7 +672,7 @@ impl Action {
                 };
                 let record = kind.get_in(engine, &given.project, id).await?;
                 // A session of an agent is about the session, a new one about its agent.
-                request.kind = kind.noun().to_ascii_lowercase().replace(' ', "-");
+                request.kind = kind.resource();
                 request.id = record.id().to_owned();
                 request.tags = tags_of(record.get("tags"));
                 request.path = path(record.get("path"));
@@ -680,7 +693,7 @@ impl Action {
         Ok(request)
     }
 
-    /// Performs the action. The caller has checked its rights.
+    /// Performs the action, whose own right was checked before.
     ///
     /// # Errors
     /// As the route of the same operation.
@@ -688,9 +701,9 @@ impl Action {
         &self,
         engine: &Engine,
         given: &Given,
-        embedder: Option<&dyn Embedder>,
+        with: With<'_>,
     ) -> Result<Json, ApiError> {
-        (self.run)(engine, given, embedder).await
+        (self.run)(engine, given, with).await
     }
 }
 
@@ -701,33 +714,6 @@ fn path(path: Option<&Json>) -> Option<String> {
 /// Tells whether a tool performs platform actions.
 pub fn is_platform(record: &Record) -> bool {
     matches!(record.text("type"), Some("builtin" | "soat"))
-}
-
-/// Checks `actions` of a tool.
-///
-/// # Errors
-/// When the list is empty, or an action is unknown.
-pub fn check(body: &Body) -> Result<(), ApiError> {
-    let names = body.texts("actions");
-    if names.is_empty() {
-        return Err(ApiError::invalid(
-            "`actions` is missing: name the actions of the tool, such as `[\"get-document\"]`",
-        ));
-    }
-    for (idx, name) in names.iter().enumerate() {
-        if find(name).is_none() {
-            let near = flowstone_engine::diagnostic::nearest(name, all().map(|it| it.name));
-            let near = near.map(|near| format!("; did you mean `{near}`?"));
-            return Err(ApiError::invalid(format!(
-                "`actions[{idx}]` is `{name}`, which is not an action{}",
-                near.unwrap_or_default()
-            )));
-        }
-        if names[..idx].contains(name) {
-            return Err(ApiError::invalid(format!("`actions` has `{name}` twice")));
-        }
-    }
-    Ok(())
 }
 
 fn tool_name(record: &Record, action: &str) -> String {

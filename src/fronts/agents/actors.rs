@@ -5,8 +5,9 @@ use serde_json::{Value as Json, json};
 
 use super::body::{Body, Kind, Member};
 use super::error::ApiError;
+use super::generations::Who;
 use super::records::{Record, Records};
-use super::{memories, projects};
+use super::{memories, projects, reach};
 
 /// The body of a new actor.
 pub const CREATE: &[Member] = &[
@@ -56,8 +57,8 @@ const SHOWN: &[&str] = &["external_id", "instructions", "memory_id"];
 /// Adds an actor, unless the project has one with the same `external_id`. Returns it, and whether it is new.
 ///
 /// # Errors
-/// When the body is not valid, or the project has no such memory.
-pub async fn create(engine: &Engine, body: Json) -> Result<(Json, bool), ApiError> {
+/// When the body is not valid, the project has no such memory, or the caller may not use it.
+pub async fn create(engine: &Engine, who: &Who, body: Json) -> Result<(Json, bool), ApiError> {
     let mut body = Body::read(body, CREATE)?;
     let project = projects::of(engine, body.text("project_id")).await?;
     if let Some(external) = body.text("external_id") {
@@ -71,9 +72,10 @@ pub async fn create(engine: &Engine, body: Json) -> Result<(Json, bool), ApiErro
     body.0.remove("auto_create_memory");
     match body.text("memory_id") {
         Some(memory) => {
-            Records::Memories.get_in(engine, &project, memory).await?;
+            reach::memory(engine, who, (&project, memory)).await?;
         }
         None if creates => {
+            reach::new_memory(engine, who, &project).await?;
             let name = body.text("name").unwrap_or_default();
             let memory = json!({"project_id": project, "name": name});
             let memory = memories::create(engine, memory).await?;
@@ -90,12 +92,15 @@ pub async fn create(engine: &Engine, body: Json) -> Result<(Json, bool), ApiErro
 ///
 /// # Errors
 /// When the body is not valid, or no record has that id.
-pub async fn update(engine: &Engine, id: &str, body: Json) -> Result<Json, ApiError> {
+pub async fn update(
+    engine: &Engine,
+    who: &Who,
+    (id, body): (&str, Json),
+) -> Result<Json, ApiError> {
     let body = Body::read_some(body, UPDATE)?;
     let mut record = Records::Actors.get(engine, id).await?;
     if let Some(memory) = body.text("memory_id") {
-        let project = record.project();
-        Records::Memories.get_in(engine, project, memory).await?;
+        reach::memory(engine, who, (record.project(), memory)).await?;
     }
     record.members.extend(body.0);
     Ok(shown(&Records::Actors.update(engine, record).await?))

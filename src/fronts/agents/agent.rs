@@ -6,9 +6,10 @@ use serde_json::{Map, Value as Json, json};
 use super::body::{Body, Kind, Member, texts};
 use super::control::{Known, Named};
 use super::error::ApiError;
+use super::generations::Who;
 use super::policies::Policy;
 use super::records::{Record, Records};
-use super::{knowledge, projects, tools};
+use super::{knowledge, projects, reach, tools};
 
 /// The number of model calls of an agent that says nothing else.
 pub const MAX_STEPS: i64 = 20;
@@ -169,7 +170,7 @@ impl Agent {
         }
         self.known().options(&Body(self.record.members.clone()))?;
         if let Some(boundary) = self.record.get("boundary_policy") {
-            Policy::read(boundary, "boundary_policy")?;
+            Policy::read(boundary, "boundary_policy")?.check_names("boundary_policy")?;
         }
         if let Some(schema) = self.record.get("output_schema") {
             let is_schema = jsonschema::validator_for(schema);
@@ -184,14 +185,14 @@ impl Agent {
 /// Adds an agent.
 ///
 /// # Errors
-/// When the body is not valid, or refers to a record that does not exist.
-pub async fn create(engine: &Engine, body: Json) -> Result<Json, ApiError> {
+/// When the body is not valid, or refers to a record that does not exist or that the caller may not use.
+pub async fn create(engine: &Engine, who: &Who, body: Json) -> Result<Json, ApiError> {
     let mut body = Body::read(body, MEMBERS)?;
     let project = projects::of(engine, body.text("project_id")).await?;
     body.0.insert("project_id".to_owned(), json!(project));
     body.0.entry("max_steps").or_insert(json!(MAX_STEPS));
     body.0.entry("tool_ids").or_insert(json!([]));
-    check_knowledge(engine, &mut body.0, &project).await?;
+    check_given(engine, who, (&mut body.0, &Map::new(), &project)).await?;
     let draft = Record {
         kind: Records::Agents,
         members: body.0.clone(),
@@ -204,7 +205,11 @@ pub async fn create(engine: &Engine, body: Json) -> Result<Json, ApiError> {
 ///
 /// # Errors
 /// When the body is not valid, or no agent has the id.
-pub async fn update(engine: &Engine, id: &str, body: Json) -> Result<Json, ApiError> {
+pub async fn update(
+    engine: &Engine,
+    who: &Who,
+    (id, body): (&str, Json),
+) -> Result<Json, ApiError> {
     let body = Body::read_some(body, MEMBERS)?;
     let mut record = Records::Agents.get(engine, id).await?;
     if body
@@ -216,11 +221,12 @@ pub async fn update(engine: &Engine, id: &str, body: Json) -> Result<Json, ApiEr
         ));
     }
     let project = record.project().to_owned();
+    let before = record.members.clone();
     record.members.extend(body.0);
     record
         .members
         .insert("project_id".to_owned(), json!(project));
-    check_knowledge(engine, &mut record.members, &project).await?;
+    check_given(engine, who, (&mut record.members, &before, &project)).await?;
     Agent::of(engine, record.clone()).await?.check()?;
     Ok(shown(&Records::Agents.update(engine, record).await?))
 }
@@ -230,13 +236,18 @@ pub fn shown(record: &Record) -> Json {
     record.to_json(SHOWN)
 }
 
-async fn check_knowledge(
+/// Checks what an agent refers to. For what it did not have before, the caller needs the right.
+async fn check_given(
     engine: &Engine,
-    members: &mut Map<String, Json>,
-    project: &str,
+    who: &Who,
+    (members, before, project): (&mut Map<String, Json>, &Map<String, Json>, &str),
 ) -> Result<(), ApiError> {
     if let Some(config) = members.get_mut("knowledge_config") {
-        *config = knowledge::check(engine, project, config).await?;
+        *config = match before.get("knowledge_config") == Some(config) {
+            true => knowledge::read(engine, project, config).await?,
+            false => knowledge::check(engine, who, (project, config)).await?,
+        };
     }
-    Ok(())
+    let tools = (members.get("tool_ids"), before.get("tool_ids"));
+    reach::tools(engine, who, (project, tools.0, tools.1)).await
 }

@@ -5,8 +5,9 @@ use serde_json::{Value as Json, json};
 
 use super::body::{Body, Kind, Member};
 use super::error::ApiError;
-use super::projects;
+use super::generations::Who;
 use super::records::{Record, Records};
+use super::{projects, reach};
 
 /// The body of a new document.
 pub const CREATE: &[Member] = &[
@@ -74,11 +75,11 @@ pub fn shown(record: &Record) -> Json {
     record.to_json(SHOWN)
 }
 
-/// Returns the text of a document of a project of the API.
+/// Returns the text of a document for a message.
 ///
 /// # Errors
-/// When the project has no document with that id.
-pub async fn text(engine: &Engine, project: &str, id: &str) -> Result<String, ApiError> {
-    let record = Records::Documents.get_in(engine, project, id).await?;
+/// When the project has no document with that id, or the caller may not read it.
+pub async fn text(engine: &Engine, who: &Who, of: (&str, &str)) -> Result<String, ApiError> {
+    let record = reach::document(engine, who, of).await?;
     Ok(record.text("content").unwrap_or_default().to_owned())
 }

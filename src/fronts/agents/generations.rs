@@ -91,6 +91,21 @@ pub struct Who {
     pub is_operator: bool,
     /// The id of the token with whose rights generations act; nothing: those of the owner of the project.
     pub token: Option<String>,
+    /// The rights of a step of a generation, which the boundaries of agents narrow; nothing: those of the token.
+    pub narrowed: Option<Rights>,
+}
+
+impl Who {
+    /// Returns what the caller may do.
+    ///
+    /// # Errors
+    /// When the token is not valid any more, or the store cannot be read.
+    pub async fn rights(&self, engine: &Engine) -> Result<Rights, ApiError> {
+        match &self.narrowed {
+            Some(rights) => Ok(rights.clone()),
+            None => Rights::of_token(engine, self.token.as_deref()).await,
+        }
+    }
 }
 
 /// The state of a generation.
@@ -168,9 +183,9 @@ pub async fn prepare(
     let mut body = Body::read(body, GENERATE)?;
     let project = agent.record.project();
     if let Some(config) = body.0.get_mut("knowledge_config") {
-        *config = knowledge::check(engine, project, config).await?;
+        *config = knowledge::check(engine, who, (project, config)).await?;
     }
-    let servers = messages::resolve(engine, project, &mut body).await?;
+    let servers = messages::resolve(engine, who, (project, &mut body)).await?;
     if let Some(given) = body.text("project_id")
         && ids::key_of(given) != ids::key_of(project)
     {
@@ -218,7 +233,7 @@ async fn may_update(
         id: agent.record.id().to_owned(),
         ..Request::default()
     };
-    let rights = Rights::of_token(engine, who.token.as_deref()).await?;
+    let rights = who.rights(engine).await?;
     match rights.check(Scope::Edit, &request) {
         Ok(()) => Ok(true),
         Err(ApiError::Refused(_)) => Ok(false),

@@ -4,11 +4,11 @@ use flowstone_engine::Engine;
 use flowstone_engine::token::Scope;
 use serde_json::Value as Json;
 
-use super::error::ApiError;
+use super::error::{ApiError, Status};
 use super::policies::Request;
 use super::records::{Records, tags_of};
 use super::rights::Rights;
-use super::{generations, ids, projects};
+use super::{codes, generations, ids, permissions, projects};
 
 /// A request to a route.
 #[derive(Debug, Clone, Default)]
@@ -25,20 +25,8 @@ pub struct Asked {
     pub body: Option<Json>,
 }
 
-/// Operations on sessions have addresses below agents, and permissions of their own.
-const SESSIONS: &str = "sessions";
-
-/// Returns what policies call an operation: `documents:GetDocument`.
-fn permission(asked: &Asked) -> String {
-    let module = match asked.operation.contains("Session") {
-        true => SESSIONS,
-        false => asked.module.as_str(),
-    };
-    let mut letters = asked.operation.chars();
-    let first = letters.next().map(|it| it.to_ascii_uppercase());
-    let name: String = first.into_iter().chain(letters).collect();
-    format!("{module}:{name}")
-}
+/// The operation that leaves all projects there are.
+const CREATE_PROJECT: &str = "createProject";
 
 /// Returns the kind of records that a parameter of a path names.
 fn kind_of(parameter: &str) -> Option<Records> {
@@ -65,10 +53,17 @@ pub async fn check(
     asked: &Asked,
 ) -> Result<Option<String>, ApiError> {
     let rights = Rights::of_token(engine, Some(token)).await?;
+    if rights.project.is_some() && asked.operation == CREATE_PROJECT {
+        return Err(ApiError::new(
+            Status::Forbidden,
+            ("FORBIDDEN", codes::DENIED),
+            "the key is for one project, and cannot create others",
+        ));
+    }
     let mut request = Request {
-        action: permission(asked),
+        action: permissions::of_operation(&asked.module, &asked.operation),
         project: "*".to_owned(),
-        kind: asked.module.trim_end_matches('s').to_owned(),
+        kind: permissions::type_of_module(&asked.module),
         id: "*".to_owned(),
         ..Request::default()
     };
@@ -145,12 +140,8 @@ mod tests {
     fn a_route_and_an_action_have_one_permission() {
         for action in actions::all() {
             let module = action.permission.split(':').next().unwrap_or_default();
-            let asked = Asked {
-                operation: operation(action.name),
-                module: module.to_owned(),
-                ..Asked::default()
-            };
-            assert_eq!(permission(&asked), action.permission);
+            let found = permissions::of_operation(module, &operation(action.name));
+            assert_eq!(found, action.permission);
         }
     }
 }

@@ -9,8 +9,9 @@ use serde_json::{Map, Value as Json, json};
 use super::body::{Body, Kind, Member};
 use super::codes;
 use super::error::{ApiError, Status};
-use super::projects;
+use super::generations::Who;
 use super::records::Records;
+use super::{projects, reach};
 
 /// The name of the tool that writes facts.
 pub const WRITE: &str = "write_memory";
@@ -96,12 +97,26 @@ const LISTS: &[&str] = &[
     "memory_tags",
 ];
 
-/// Checks a `knowledge_config`, and that the records that it names are in a project of the API. Returns it without members that are
-/// null.
+/// Checks a `knowledge_config` that a caller gives, and that the records that it names are in a project of the API. Returns it without
+/// members that are null.
+///
+/// # Errors
+/// When it is malformed, the project lacks a record, or the caller may not use it.
+pub async fn check(
+    engine: &Engine,
+    who: &Who,
+    (project, config): (&str, &Json),
+) -> Result<Json, ApiError> {
+    let config = read(engine, project, config).await?;
+    reach::knowledge(engine, who, (project, &config)).await?;
+    Ok(config)
+}
+
+/// Checks a `knowledge_config` apart from the rights of the caller.
 ///
 /// # Errors
 /// When it is malformed, or the project lacks a record.
-pub async fn check(engine: &Engine, project: &str, config: &Json) -> Result<Json, ApiError> {
+pub async fn read(engine: &Engine, project: &str, config: &Json) -> Result<Json, ApiError> {
     let body = Body::read_some(config.clone(), CONFIG)?;
     for id in body.texts("document_ids") {
         Records::Documents.get_in(engine, project, &id).await?;

@@ -5,6 +5,7 @@ use serde_json::{Map, Value as Json, json};
 
 use super::body::{Body, Kind, Member};
 use super::error::ApiError;
+use super::generations::Who;
 use super::records::Record;
 use super::sources;
 use super::{context, documents};
@@ -35,11 +36,11 @@ const DOCUMENT: &[Member] = &[
 /// servers of these calls.
 ///
 /// # Errors
-/// When the project of the agent has no such document or tool, or a call is not valid.
+/// When the project of the agent has no such document or tool, the caller may not use it, or a call is not valid.
 pub async fn resolve(
     engine: &Engine,
-    project: &str,
-    body: &mut Body,
+    who: &Who,
+    (project, body): (&str, &mut Body),
 ) -> Result<Vec<Record>, ApiError> {
     let context = body.get("tool_context").and_then(Json::as_object);
     let headers = match context {
@@ -58,9 +59,9 @@ pub async fn resolve(
         if content.get("type") == Some(&json!("document")) {
             let document = Body::read(content.clone(), DOCUMENT)?;
             let id = document.text("document_id").unwrap_or_default();
-            *content = json!(documents::text(engine, project, id).await?);
+            *content = json!(documents::text(engine, who, (project, id)).await?);
         } else if content.get("type") == Some(&json!("tool_output")) {
-            let source = sources::read(engine, project, (content, &headers)).await?;
+            let source = sources::read(engine, who, (project, content, &headers)).await?;
             *content = source.content;
             servers.extend(source.server);
         }

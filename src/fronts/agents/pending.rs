@@ -44,7 +44,7 @@ pub async fn receive(
         message,
         is_new,
         key,
-    } = session.add(engine, body).await?;
+    } = session.add(engine, who, body).await?;
     let mut received = Received {
         message,
         is_new,
@@ -148,6 +148,7 @@ async fn start(engine: &Engine, row: &Json) -> Result<(), ApiError> {
         caller: Caller::default(),
         is_operator: false,
         token: row["token"].as_str().map(str::to_owned),
+        narrowed: None,
     };
     let request = json!({"tool_context": row["tool_context"]});
     session.generate(engine, &who, request).await.map(|_| ())

@@ -18,7 +18,7 @@ use flowstone_project::knowledge::Embedder;
 use flowstone_steps::embedder;
 use serde_json::{Map, Value as Json, json};
 
-use super::actions::{self, Action, Given};
+use super::actions::{self, Action, Given, With};
 use super::agent::Agent;
 use super::compile::{self, Start};
 use super::error::{ApiError, Status};
@@ -124,7 +124,10 @@ async fn perform(cx: &StepContext, config: Value) -> Result<Outcome, StepError> 
         .map_err(|error| wrong(error.to_string()))?
         .map(|embedder| embedder.seen_by(cx.exchanges()));
     let embedder = found.as_ref().map(|it| it as &dyn Embedder);
-    let answer = action.perform(&engine, &given, embedder).await;
+    let who = &place.who();
+    let answer = action
+        .perform(&engine, &given, With { embedder, who })
+        .await;
     let answer = answer.map_err(of_api)?;
     Ok(Outcome::Value(from_json(&answer)))
 }
@@ -189,6 +192,17 @@ impl Place {
         })
     }
 
+    /// Returns who performs the action: the caller of the generation, within the boundaries of the agents above.
+    fn who(&self) -> Who {
+        Who {
+            started_by: String::new(),
+            caller: flowstone_engine::waits::Caller::default(),
+            is_operator: false,
+            token: self.start.caller.clone(),
+            narrowed: Some(self.rights.clone()),
+        }
+    }
+
     /// Returns the project of the action. That of an agent cannot be left.
     async fn project(&self, engine: &Engine, given: Option<&str>) -> Result<String, ApiError> {
         match &self.project {
@@ -222,13 +236,7 @@ async fn generate(
     if !place.start.context.is_empty() {
         body["tool_context"] = json!(place.start.context);
     }
-    let who = Who {
-        started_by: String::new(),
-        caller: flowstone_engine::waits::Caller::default(),
-        is_operator: false,
-        token: place.start.caller.clone(),
-    };
-    let prepared = generations::prepare(engine, (&agent, &who), (body, Map::new())).await;
+    let prepared = generations::prepare(engine, (&agent, &place.who()), (body, Map::new())).await;
     let (loaded, mut start) = prepared.map_err(of_api)?;
     // A nested generation may only lower what is left.
     start.depth = start.depth.min(place.start.depth.saturating_sub(1)).max(0);

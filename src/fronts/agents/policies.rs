@@ -8,8 +8,8 @@ use serde_json::{Map, Value as Json, json};
 
 use super::body::{Body, Kind, Member, texts};
 use super::error::ApiError;
-use super::ids;
 use super::records::{Record, Records};
+use super::{ids, permissions};
 
 /// The body of a new policy.
 pub const CREATE: &[Member] = &[
@@ -124,6 +124,29 @@ impl Policy {
         Ok(Policy(statements.collect::<Result<_, _>>()?))
     }
 
+    /// Checks that the policy names only operations and types that exist: another statement would do nothing.
+    ///
+    /// # Errors
+    /// The first name that is unknown, with the nearest known one.
+    pub fn check_names(&self, at: &str) -> Result<(), ApiError> {
+        for (idx, statement) in self.0.iter().enumerate() {
+            let wrong = |member: &str, message: String| {
+                ApiError::invalid(format!("`{at}.statement[{idx}].{member}` has {message}"))
+            };
+            let mut actions = statement.actions.iter();
+            if let Some(message) = actions.find_map(|it| permissions::unknown_action(it)) {
+                return Err(wrong("action", message));
+            }
+            if let Some(message) = statement.resources.iter().find_map(Resource::unknown) {
+                return Err(wrong("resource", message));
+            }
+            if let Some(message) = statement.conditions.iter().find_map(Condition::unknown) {
+                return Err(wrong("condition", message));
+            }
+        }
+        Ok(())
+    }
+
     fn verdict(&self, request: &Request) -> Verdict {
         let mut verdict = Verdict::Silent;
         for statement in self.0.iter().filter(|it| it.matches(request)) {
@@ -230,6 +253,19 @@ impl Resource {
         }
     }
 
+    /// Returns what is wrong with the type, if no record has it.
+    fn unknown(&self) -> Option<String> {
+        let Resource::Named { kind, id, .. } = self else {
+            return None;
+        };
+        let is_path = id.starts_with('/');
+        permissions::unknown_type(kind).or_else(|| {
+            (is_path && !matches!(kind.as_str(), "*" | "document")).then(|| {
+                format!("the path `{id}` for the type `{kind}`; only documents have paths")
+            })
+        })
+    }
+
     fn matches(&self, request: &Request) -> bool {
         let Resource::Named { project, kind, id } = self else {
             return true;
@@ -290,6 +326,17 @@ impl Condition {
             })
         };
         tests.iter().map(read).collect()
+    }
+
+    /// Returns what is wrong with a type that the condition names, if no record has it.
+    fn unknown(&self) -> Option<String> {
+        match (&self.tag, self.operator) {
+            (Some(_), _) | (None, Operator::Like) => None,
+            (None, Operator::Equals | Operator::NotEquals) => {
+                let mut values = self.values.iter();
+                values.find_map(|it| permissions::unknown_type(it))
+            }
+        }
     }
 
     fn holds(&self, request: &Request) -> bool {
@@ -386,7 +433,7 @@ pub fn shown(record: &Record) -> Json {
 
 fn check(body: &Body) -> Result<(), ApiError> {
     match body.get("document") {
-        Some(document) => Policy::read(document, "document").map(drop),
+        Some(document) => Policy::read(document, "document")?.check_names("document"),
         None => Ok(()),
     }
 }

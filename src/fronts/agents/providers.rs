@@ -380,12 +380,26 @@ pub fn place(engine: &Engine, record: &Record) -> Place {
 /// When the body is not valid, or the value cannot be kept.
 pub async fn create_secret(engine: &Engine, body: Json) -> Result<Json, ApiError> {
     let mut body = Body::read(body, CREATE_SECRET)?;
+    check_secret_text(body.text("value"), "value")?;
     let project = projects::of(engine, body.text("project_id")).await?;
     let value = body.0.remove("value");
     body.0.insert("project_id".to_owned(), json!(project));
     let record = Records::Secrets.create(engine, body.0).await?;
     keep(engine, &record, value.as_ref())?;
     Ok(record.to_json(&[]))
+}
+
+/// Refuses a text that cannot be kept out of journals.
+///
+/// # Errors
+/// Why it cannot. `at` is the place that the error names.
+pub(super) fn check_secret_text(text: Option<&str>, at: &str) -> Result<(), ApiError> {
+    match text.and_then(flowstone_model::redact::weakness) {
+        Some(why) => Err(ApiError::invalid(format!(
+            "`{at}` cannot be a secret: {why}"
+        ))),
+        None => Ok(()),
+    }
 }
 
 fn keep(engine: &Engine, record: &Record, value: Option<&Json>) -> Result<(), ApiError> {
@@ -402,6 +416,7 @@ fn keep(engine: &Engine, record: &Record, value: Option<&Json>) -> Result<(), Ap
 /// When the body is not valid, or there is no secret of that id.
 pub async fn update_secret(engine: &Engine, id: &str, body: Json) -> Result<Json, ApiError> {
     let mut body = Body::read_some(body, UPDATE_SECRET)?;
+    check_secret_text(body.text("value"), "value")?;
     let mut record = Records::Secrets.get(engine, id).await?;
     let value = body.0.remove("value");
     keep(engine, &record, value.as_ref())?;

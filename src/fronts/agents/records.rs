@@ -83,6 +83,11 @@ impl Records {
         }
     }
 
+    /// Returns the type of a record in names of resources: `ai-provider`.
+    pub fn resource(self) -> String {
+        self.noun().to_ascii_lowercase().replace(' ', "-")
+    }
+
     fn rows(self) -> Rows {
         Rows(self.table())
     }
@@ -326,8 +331,21 @@ impl Record {
     }
 
     /// Returns the id of its project of the API.
+    /// Returns the id of the project of the API that the record is in. A project is in itself.
     pub fn project(&self) -> &str {
-        self.text("project_id").unwrap_or_default()
+        match self.kind {
+            Records::Projects => self.id(),
+            Records::Actors
+            | Records::Agents
+            | Records::Documents
+            | Records::Keys
+            | Records::Memories
+            | Records::Policies
+            | Records::Providers
+            | Records::Secrets
+            | Records::Sessions
+            | Records::Tools => self.text("project_id").unwrap_or_default(),
+        }
     }
 
     pub fn get(&self, name: &str) -> Option<&Json> {

@@ -1,6 +1,6 @@
 //! Tools of type `mcp`: servers of the Model Context Protocol, whose tools the model sees as `{name}_{tool}`.
 //!
-//! Which tools there are is known when a generation asks the server, so loop control names them by the prefix. A bearer token
+//! Which tools there are is known when a generation asks the server, so loop control names them by the prefix. A credential
 //! among the headers is kept encrypted and never shown.
 
 use flowstone_engine::Engine;
@@ -9,19 +9,14 @@ use serde_json::{Map, Value as Json, json};
 use super::body::{Body, Kind, Member};
 use super::error::ApiError;
 use super::records::{Record, Records};
-use super::{context, ids};
+use super::{context, credentials};
 use crate::address::host_of;
-use crate::graph::compile::text::{keyword, quoted};
+use crate::graph::compile::text::{edn, keyword, quoted};
 
 const SERVER: &[Member] = &[
     Member::optional("headers", Kind::Object, "Headers to send."),
     Member::required("url", Kind::Text, "The address of the MCP endpoint."),
 ];
-/// The member of `mcp` with the name of the encrypted token.
-const SECRET: &str = "secret";
-/// The member of `mcp` under which the token is kept.
-const SECRET_ID: &str = "secret_id";
-const AUTHORIZATION: &str = "authorization";
 /// The beginning of the ids of adapters; the rest is the key of the tool.
 const ADAPTER: &str = "agents/tool-";
 
@@ -30,7 +25,7 @@ pub fn is_server(record: &Record) -> bool {
     record.text("type") == Some("mcp")
 }
 
-/// Checks `mcp` of a tool of type `mcp`, and keeps its token.
+/// Checks `mcp` of a tool of type `mcp`, and keeps its credential.
 ///
 /// # Errors
 /// When the address or a header is not valid.
@@ -45,48 +40,10 @@ pub fn check(engine: &Engine, body: &mut Body) -> Result<(), ApiError> {
             "`mcp.url` must begin with http:// or https://, without credentials in it",
         ));
     };
-    let headers = server.get("headers").and_then(Json::as_object);
-    let mut headers = headers.cloned().unwrap_or_default();
-    context::check_headers(&headers, "mcp.headers")?;
-    let bearer = headers.iter().find_map(|(name, value)| {
-        let (scheme, token) = value.as_str()?.split_once(' ')?;
-        let is_it =
-            name.eq_ignore_ascii_case(AUTHORIZATION) && scheme.eq_ignore_ascii_case("bearer");
-        is_it.then(|| (name.clone(), token.trim().to_owned()))
-    });
-    if let Some((name, token)) = bearer {
-        headers.remove(&name);
-        let id = ids::key(engine);
-        let secret = engine.keep_server_secret(&id, &host, &token)?;
-        server.0.insert(SECRET.to_owned(), json!(secret));
-        server.0.insert(SECRET_ID.to_owned(), json!(id));
-    }
-    server.0.insert("headers".to_owned(), Json::Object(headers));
+    server.0.entry("headers").or_insert_with(|| json!({}));
+    credentials::keep(engine, &mut server, (&host, "mcp.headers"))?;
     body.0.insert("mcp".to_owned(), Json::Object(server.0));
     Ok(())
-}
-
-/// Removes the token of a tool that is deleted or changed.
-///
-/// # Errors
-/// When the file of the token cannot be deleted.
-pub fn forget(engine: &Engine, record: &Record) -> Result<(), ApiError> {
-    let id = record.get("mcp").and_then(|it| it.get(SECRET_ID));
-    match id.and_then(Json::as_str) {
-        Some(id) => Ok(engine.forget_server_secret(id)?),
-        None => Ok(()),
-    }
-}
-
-/// Returns `mcp` as answers show it: whether there is a token, not its name.
-pub fn shown(mcp: &Json) -> Json {
-    let mut shown = mcp.clone();
-    if let Some(members) = shown.as_object_mut() {
-        members.remove(SECRET_ID);
-        let has_token = members.remove(SECRET).is_some();
-        members.insert("has_token".to_owned(), json!(has_token));
-    }
-    shown
 }
 
 /// Returns the pattern of the names under which models see the tools of a server.
@@ -123,8 +80,8 @@ pub fn definition(record: &Record) -> (String, String) {
     let mcp = record.get("mcp");
     let text = |name: &str| mcp.and_then(|it| it.get(name)).and_then(Json::as_str);
     let slot = format!("mcp-{}", record.key());
-    let auth = match text(SECRET) {
-        Some(name) => format!(" :auth {{:type :bearer :secret-ref {}}}", quoted(name)),
+    let auth = match credentials::auth(mcp) {
+        Some(auth) => format!(" :auth {}", edn(&auth)),
         None => String::new(),
     };
     let url = quoted(text("url").unwrap_or_default());

@@ -18,7 +18,7 @@ use super::body::{Body, Kind, Member};
 use super::error::{ApiError, Status};
 use super::generations::{self, State, View, Who};
 use super::records::{Record, Records, Tags};
-use super::{codes, context, documents, ids, lineage, outputs};
+use super::{codes, context, documents, ids, knowledge, lineage, outputs};
 use crate::rows::Rows;
 
 /// The messages, by session and time.
@@ -441,15 +441,20 @@ impl Session {
     /// Adds a message of the user.
     ///
     /// # Errors
-    /// When the body is not valid, or the session takes no messages.
-    pub async fn add(&mut self, engine: &Engine, body: &Json) -> Result<Added, ApiError> {
+    /// When the body is not valid, the caller may not read the document, or the session takes no messages.
+    pub async fn add(
+        &mut self,
+        engine: &Engine,
+        who: &Who,
+        body: &Json,
+    ) -> Result<Added, ApiError> {
         let body = Body::read(body.clone(), MESSAGE)?;
         check(&body)?;
         self.refuse_over(engine)?;
         let given = body.text("message").filter(|text| !text.is_empty());
         let text = match (given, body.text("document_id")) {
             (Some(text), None) => text.to_owned(),
-            (None, Some(id)) => documents::text(engine, self.record.project(), id).await?,
+            (None, Some(id)) => documents::text(engine, who, (self.record.project(), id)).await?,
             (Some(_), Some(_)) => {
                 let message = "`message` and `document_id` cannot both be given";
                 return Err(ApiError::invalid(message));
@@ -547,7 +552,7 @@ impl Session {
             .iter()
             .map(|it| json!({"role": it["role"], "content": it["content"]}));
         let actor = self.actor(engine).await?;
-        let mut request = json!({
+        let request = json!({
             "messages": messages.collect::<Vec<_>>(),
             "tool_context": self.context(actor.as_ref(), &body),
         });
@@ -556,7 +561,7 @@ impl Session {
             more.insert("model".to_owned(), model.clone());
         }
         if let Some(actor) = &actor {
-            self.add_actor(actor, &mut request, &mut more);
+            self.add_actor(engine, actor, &mut more).await?;
         }
         let receipt = NewReceipt {
             scope: format!("agents session {}", self.record.key()),
@@ -623,8 +628,13 @@ impl Session {
         }
     }
 
-    /// Adds the memory and the instructions of an actor to a generation.
-    fn add_actor(&self, actor: &Record, request: &mut Json, more: &mut Map<String, Json>) {
+    /// Adds the memory and the instructions of an actor to a generation. The right to the memory was checked when the actor got it.
+    async fn add_actor(
+        &self,
+        engine: &Engine,
+        actor: &Record,
+        more: &mut Map<String, Json>,
+    ) -> Result<(), ApiError> {
         let agent = &self.agent.record;
         if let Some(memory) = actor.text("memory_id") {
             let config = agent.get("knowledge_config");
@@ -632,13 +642,17 @@ impl Session {
             if config.and_then(|it| it.get("write_memory_id")).is_none() {
                 own["write_memory_id"] = json!(memory);
             }
-            request["knowledge_config"] = own;
+            let own = knowledge::read(engine, agent.project(), &own).await?;
+            let merged = knowledge::merged(config, Some(&own));
+            let option = knowledge::option(agent.project(), &merged);
+            more.insert("knowledge".to_owned(), option);
         }
         if let Some(own) = actor.text("instructions") {
             let parts = [agent.text("instructions"), Some(own)];
             let parts: Vec<&str> = parts.into_iter().flatten().collect();
             more.insert("instructions".to_owned(), json!(parts.join("\n\n")));
         }
+        Ok(())
     }
 
     /// Returns the tool context of a generation: that of the request over that of the session, then what the server sets.

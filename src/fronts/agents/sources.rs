@@ -10,8 +10,9 @@ use serde_json::{Map, Value as Json, json};
 use super::body::{Body, Kind, Member};
 use super::codes;
 use super::error::{ApiError, Status};
-use super::records::{Record, Records};
-use super::{actions, servers, tools};
+use super::generations::Who;
+use super::records::Record;
+use super::{actions, reach, servers, tools};
 use crate::graph::compile::text::Lines;
 
 const SOURCE: &[Member] = &[
@@ -50,15 +51,15 @@ pub struct Source {
 /// Reads a content of type `tool_output`. `headers` are sent after the tool's own.
 ///
 /// # Errors
-/// When it is malformed, the project lacks the tool, or the tool cannot be called by the server.
+/// When it is malformed, the project lacks the tool, the caller may not call it, or the server cannot.
 pub async fn read(
     engine: &Engine,
-    project: &str,
-    (content, headers): (&Json, &Map<String, Json>),
+    who: &Who,
+    (project, content, headers): (&str, &Json, &Map<String, Json>),
 ) -> Result<Source, ApiError> {
     let body = Body::read(content.clone(), SOURCE)?;
     let id = body.text("tool_id").unwrap_or_default();
-    let tool = Records::Tools.get_in(engine, project, id).await?;
+    let tool = reach::tool(engine, who, (project, id)).await?;
     let filter = body.text("output_path").unwrap_or(".");
     Filter::read(filter)
         .map_err(|message| ApiError::invalid(format!("`output_path`: {message}")))?;

@@ -15,7 +15,7 @@ use super::compile::Start;
 use super::error::{ApiError, Status};
 use super::generations::{self, Who};
 use super::records::{Record, Records};
-use super::{actions, codes, context, platform, projects, servers};
+use super::{actions, codes, context, credentials, platform, projects, servers};
 use crate::address::host_of;
 use crate::graph::compile::text::edn;
 
@@ -136,7 +136,7 @@ pub async fn create(engine: &Engine, body: Json) -> Result<Json, ApiError> {
     let project = projects::of(engine, body.text("project_id")).await?;
     body.0.insert("project_id".to_owned(), json!(project));
     body.0.entry("type").or_insert_with(|| json!("http"));
-    check(engine, &mut body, true)?;
+    check(engine, &mut body, (true, true))?;
     Ok(shown(&Records::Tools.create(engine, body.0).await?))
 }
 
@@ -149,18 +149,16 @@ pub async fn update(engine: &Engine, id: &str, body: Json) -> Result<Json, ApiEr
     let mut record = Records::Tools.get(engine, id).await?;
     let mut members = record.members.clone();
     // A server that was stored before was checked then.
-    let has_server = body.get("mcp").is_some();
+    let given = (body.get("mcp").is_some(), body.get("execute").is_some());
     members.extend(body.0);
     let mut changed = Body(members);
-    check(engine, &mut changed, has_server)?;
+    check(engine, &mut changed, given)?;
     let before = std::mem::replace(&mut record.members, changed.0);
     let changed = Records::Tools.update(engine, record).await?;
-    if has_server {
-        let before = Record {
-            kind: Records::Tools,
-            members: before,
-        };
-        servers::forget(engine, &before)?;
+    for (name, is_given) in [("mcp", given.0), ("execute", given.1)] {
+        if is_given {
+            credentials::forget(engine, before.get(name))?;
+        }
     }
     Ok(shown(&changed))
 }
@@ -182,20 +180,29 @@ pub async fn delete(engine: &Engine, id: &str) -> Result<(), ApiError> {
         let message = format!("the agent `{}` uses the tool", agent.id());
         return Err(ApiError::conflict(message));
     }
-    servers::forget(engine, &record)?;
+    for name in ["mcp", "execute"] {
+        credentials::forget(engine, record.get(name))?;
+    }
     Records::Tools.delete(engine, id).await
 }
 
 /// Returns a tool as answers show it.
 pub fn shown(record: &Record) -> Json {
     let mut shown = record.to_json(SHOWN);
-    if let Some(mcp) = record.get("mcp") {
-        shown["mcp"] = servers::shown(mcp);
+    for name in ["mcp", "execute"] {
+        if let Some(server) = record.get(name) {
+            shown[name] = credentials::shown(server);
+        }
     }
     shown
 }
 
-fn check(engine: &Engine, body: &mut Body, has_server: bool) -> Result<(), ApiError> {
+/// Checks a tool. A server or a request that is not new was checked before.
+fn check(
+    engine: &Engine,
+    body: &mut Body,
+    (has_server, has_execute): (bool, bool),
+) -> Result<(), ApiError> {
     let name = body.text("name").unwrap_or_default();
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     if !(1..=64).contains(&name.len()) || !name.bytes().all(is_plain) {
@@ -228,16 +235,16 @@ fn check(engine: &Engine, body: &mut Body, has_server: bool) -> Result<(), ApiEr
             ApiError::invalid(format!("`parameters` is not a JSON Schema: {error}"))
         })?;
     }
-    let Some(execute) = body.get("execute").cloned() else {
+    let Some(execute) = body.get("execute").filter(|_| has_execute).cloned() else {
         return Ok(());
     };
     let mut execute = Body::read(execute, EXECUTE)?;
-    check_execute(&mut execute)?;
+    check_execute(engine, &mut execute)?;
     body.0.insert("execute".to_owned(), Json::Object(execute.0));
     Ok(())
 }
 
-fn check_execute(execute: &mut Body) -> Result<(), ApiError> {
+fn check_execute(engine: &Engine, execute: &mut Body) -> Result<(), ApiError> {
     let url = execute.text("url").unwrap_or_default();
     let host = url.split_once("://").map_or("", |(_, rest)| rest);
     let host = host.split(['/', '?', '#']).next().unwrap_or_default();
@@ -246,11 +253,11 @@ fn check_execute(execute: &mut Body) -> Result<(), ApiError> {
             "`execute.url` has a parameter in its host; parameters may be in the path and the query",
         ));
     }
-    if host_of(url).is_none() {
+    let Some(host) = host_of(url) else {
         return Err(ApiError::invalid(
             "`execute.url` must begin with http:// or https://, without credentials in it",
         ));
-    }
+    };
     let method = execute
         .text("method")
         .unwrap_or("POST")
@@ -262,10 +269,7 @@ fn check_execute(execute: &mut Body) -> Result<(), ApiError> {
         )));
     }
     execute.0.insert("method".to_owned(), json!(method));
-    match execute.get("headers").and_then(Json::as_object) {
-        Some(headers) => context::check_headers(headers, "execute.headers"),
-        None => Ok(()),
-    }
+    credentials::keep(engine, execute, (&host, "execute.headers"))
 }
 
 /// Calls a tool without a model, in a run of its own, and returns its output.
@@ -490,6 +494,7 @@ pub fn entry(record: &Record, headers: &Map<String, Json>) -> Json {
         if !all.is_empty() {
             put("headers", Some(&Json::Object(all)));
         }
+        put("auth", credentials::auth(Some(execute)).as_ref());
     }
     Json::Object(entry)
 }

@@ -43,10 +43,10 @@ pub(super) const ACTIONS: &[Action] = &[
         "Writes a fact to a memory: skipped if it is known, appended to an entry like it, or an entry of its own.",
         OF_MEMORY,
         memories::CREATE_ENTRY,
-        |engine, given, embedder| {
+        |engine, given, with| {
             Box::pin(async move {
                 let body = given.body.clone();
-                let (entry, _) = memories::write(engine, embedder, given.id(0), body).await?;
+                let (entry, _) = memories::write(engine, with.embedder, given.id(0), body).await?;
                 Ok(entry)
             })
         },
@@ -120,7 +120,7 @@ pub(super) const ACTIONS: &[Action] = &[
             "Searches documents by their meaning and words.",
             (&[], Subject::New),
             knowledge::SEARCH,
-            |engine, given, embedder| Box::pin(documents(engine, given, embedder)),
+            |engine, given, with| Box::pin(documents(engine, given, with.embedder)),
         )
     },
     Action {
@@ -130,8 +130,8 @@ pub(super) const ACTIONS: &[Action] = &[
             "Searches documents and memories by their meaning and words.",
             (&[], Subject::New),
             knowledge::SEARCH,
-            |engine, given, embedder| {
-                Box::pin(knowledge::search(engine, embedder, given.body.clone()))
+            |engine, given, with| {
+                Box::pin(knowledge::search(engine, with.embedder, given.body.clone()))
             },
         )
     },

@@ -59,6 +59,7 @@ impl Client {
             caller: self.0.decides(),
             is_operator: self.0.token.has(Scope::Edit),
             token: Some(self.0.token.id.clone()),
+            narrowed: None,
         }
     }
 }

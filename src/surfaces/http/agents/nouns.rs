@@ -159,8 +159,13 @@ async fn create_agent(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Answer, Problem> {
-    let made: Create = |engine, body| Box::pin(agent::create(engine, body));
-    create((server, client), (headers, body), made).await
+    client.need(Scope::Edit)?;
+    let body = read(&headers, body).await?;
+    let who = client.who();
+    let made = server
+        .ask(async move |cx: &EngineContext| agent::create(&cx.engine, &who, body).await)
+        .await?;
+    Ok(Answer::with(StatusCode::CREATED, made))
 }
 
 async fn show_agent(
@@ -178,8 +183,13 @@ async fn update_agent(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Answer, Problem> {
-    let changed: Update = |engine, id, body| Box::pin(agent::update(engine, id, body));
-    update((server, client), id, (headers, body), changed).await
+    client.need(Scope::Edit)?;
+    let body = read(&headers, body).await?;
+    let who = client.who();
+    let changed = server
+        .ask(async move |cx: &EngineContext| agent::update(&cx.engine, &who, (&id, body)).await)
+        .await?;
+    Ok(Answer::ok(changed))
 }
 
 async fn delete_agent(

@@ -746,3 +746,24 @@ fn error() -> Json {
         "required": ["error"],
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use flowstone_fronts::agents::permissions;
+
+    use super::*;
+
+    #[test]
+    fn the_permission_of_each_route_is_known() {
+        let rows = ROWS.iter().map(|row| (row.1, row.2.to_owned()));
+        let tagged = TAGGED.iter().flat_map(|(path, noun)| {
+            let verbs = OF_TAGS.iter();
+            verbs.map(move |(_, verb, _)| (*path, format!("{verb}{noun}Tags")))
+        });
+        for (path, operation) in rows.chain(tagged) {
+            let module = path.split('/').nth(1).unwrap_or_default();
+            let permission = permissions::of_operation(module, &operation);
+            assert_eq!(permissions::unknown_action(&permission), None);
+        }
+    }
+}

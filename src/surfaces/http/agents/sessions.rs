@@ -269,8 +269,9 @@ async fn create_actor(
 ) -> Result<Answer, Problem> {
     client.need(Scope::Run)?;
     let body = read(&headers, body).await?;
+    let who = client.who();
     let (actor, is_new) = server
-        .ask(async move |cx: &EngineContext| actors::create(&cx.engine, body).await)
+        .ask(async move |cx: &EngineContext| actors::create(&cx.engine, &who, body).await)
         .await?;
     Ok(match is_new {
         true => Answer::with(StatusCode::CREATED, actor),
@@ -322,8 +323,9 @@ async fn update_actor(
 ) -> Result<Answer, Problem> {
     client.need(Scope::Run)?;
     let body = read(&headers, body).await?;
+    let who = client.who();
     let changed = server
-        .ask(async move |cx: &EngineContext| actors::update(&cx.engine, &id, body).await)
+        .ask(async move |cx: &EngineContext| actors::update(&cx.engine, &who, (&id, body)).await)
         .await?;
     Ok(Answer::ok(changed))
 }
