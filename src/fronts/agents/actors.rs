@@ -91,13 +91,14 @@ pub async fn create(engine: &Engine, body: Json) -> Result<(Json, bool), ApiErro
 /// # Errors
 /// When the body is not valid, or no record has that id.
 pub async fn update(engine: &Engine, id: &str, body: Json) -> Result<Json, ApiError> {
-    let body = Body::read_some(body, UPDATE)?;
+    let body = Body::read_changes(body, UPDATE, CREATE)?;
     let mut record = Records::Actors.get(engine, id).await?;
     if let Some(memory) = body.text("memory_id") {
         let project = record.project();
         Records::Memories.get_in(engine, project, memory).await?;
     }
-    record.members.extend(body.0);
+    body.change(&mut record.members);
+    record.members.entry("tags").or_insert(json!({}));
     Ok(shown(&Records::Actors.update(engine, record).await?))
 }
 

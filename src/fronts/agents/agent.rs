@@ -189,8 +189,7 @@ pub async fn create(engine: &Engine, body: Json) -> Result<Json, ApiError> {
     let mut body = Body::read(body, MEMBERS)?;
     let project = projects::of(engine, body.text("project_id")).await?;
     body.0.insert("project_id".to_owned(), json!(project));
-    body.0.entry("max_steps").or_insert(json!(MAX_STEPS));
-    body.0.entry("tool_ids").or_insert(json!([]));
+    complete(&mut body.0);
     check_knowledge(engine, &mut body.0, &project).await?;
     let draft = Record {
         kind: Records::Agents,
@@ -205,24 +204,32 @@ pub async fn create(engine: &Engine, body: Json) -> Result<Json, ApiError> {
 /// # Errors
 /// When the body is not valid, or no agent has the id.
 pub async fn update(engine: &Engine, id: &str, body: Json) -> Result<Json, ApiError> {
-    let body = Body::read_some(body, MEMBERS)?;
+    let body = Body::read_changes(body, MEMBERS, MEMBERS)?;
     let mut record = Records::Agents.get(engine, id).await?;
-    if body
-        .text("project_id")
-        .is_some_and(|given| super::ids::key_of(given) != super::ids::key_of(record.project()))
-    {
+    let is_own = |given: &Json| {
+        let given = given.as_str().map(super::ids::key_of);
+        given == Some(super::ids::key_of(record.project()))
+    };
+    if body.0.get("project_id").is_some_and(|it| !is_own(it)) {
         return Err(ApiError::invalid(
             "`project_id` of an agent cannot be changed",
         ));
     }
     let project = record.project().to_owned();
-    record.members.extend(body.0);
+    body.change(&mut record.members);
     record
         .members
         .insert("project_id".to_owned(), json!(project));
+    complete(&mut record.members);
     check_knowledge(engine, &mut record.members, &project).await?;
     Agent::of(engine, record.clone()).await?.check()?;
     Ok(shown(&Records::Agents.update(engine, record).await?))
+}
+
+/// Adds the members that every agent has.
+fn complete(members: &mut Map<String, Json>) {
+    members.entry("max_steps").or_insert(json!(MAX_STEPS));
+    members.entry("tool_ids").or_insert(json!([]));
 }
 
 /// Returns an agent as answers show it.

@@ -5,6 +5,7 @@
 
 use flowstone_engine::Engine;
 use flowstone_flow::permission::Host;
+use flowstone_model::redact::weakness;
 use flowstone_steps::llm::PROVIDERS;
 use serde_json::{Map, Value as Json, json};
 
@@ -168,11 +169,11 @@ pub async fn create(engine: &Engine, body: Json) -> Result<Json, ApiError> {
 /// # Errors
 /// When the body is not valid, or there is no provider of that id.
 pub async fn update(engine: &Engine, id: &str, body: Json) -> Result<Json, ApiError> {
-    let mut body = Body::read_some(body, UPDATE)?;
+    let mut body = Body::read_changes(body, UPDATE, CREATE)?;
     read_config(&mut body)?;
     let mut record = Records::Providers.get(engine, id).await?;
     check_secret(engine, record.project(), &body).await?;
-    record.members.extend(body.0);
+    body.change(&mut record.members);
     check(engine, &record.members)?;
     bind(engine, &record)?;
     let record = Records::Providers.update(engine, record).await?;
@@ -343,7 +344,7 @@ fn own_secret(record: &Record) -> String {
 /// Copies the secret of a provider for its host.
 fn bind(engine: &Engine, record: &Record) -> Result<(), ApiError> {
     let Some(secret) = record.text("secret_id") else {
-        return Ok(());
+        return Ok(engine.forget_server_secret(&own_secret(record))?);
     };
     let host = host(record).ok_or_else(|| {
         ApiError::invalid("`base_url` is missing: the secret needs a host that it is for")
@@ -381,11 +382,23 @@ pub fn place(engine: &Engine, record: &Record) -> Place {
 pub async fn create_secret(engine: &Engine, body: Json) -> Result<Json, ApiError> {
     let mut body = Body::read(body, CREATE_SECRET)?;
     let project = projects::of(engine, body.text("project_id")).await?;
+    check_value(&body)?;
     let value = body.0.remove("value");
     body.0.insert("project_id".to_owned(), json!(project));
     let record = Records::Secrets.create(engine, body.0).await?;
     keep(engine, &record, value.as_ref())?;
     Ok(record.to_json(&[]))
+}
+
+/// Refuses a value that could not be kept out of journals: no request could use it.
+fn check_value(body: &Body) -> Result<(), ApiError> {
+    match body.text("value").and_then(weakness) {
+        Some(weakness) => {
+            let message = format!("`value` cannot be a secret: {weakness}");
+            Err(ApiError::invalid(message))
+        }
+        None => Ok(()),
+    }
 }
 
 fn keep(engine: &Engine, record: &Record, value: Option<&Json>) -> Result<(), ApiError> {
@@ -401,14 +414,15 @@ fn keep(engine: &Engine, record: &Record, value: Option<&Json>) -> Result<(), Ap
 /// # Errors
 /// When the body is not valid, or there is no secret of that id.
 pub async fn update_secret(engine: &Engine, id: &str, body: Json) -> Result<Json, ApiError> {
-    let mut body = Body::read_some(body, UPDATE_SECRET)?;
+    let mut body = Body::read_changes(body, UPDATE_SECRET, CREATE_SECRET)?;
+    check_value(&body)?;
     let mut record = Records::Secrets.get(engine, id).await?;
     let value = body.0.remove("value");
     keep(engine, &record, value.as_ref())?;
     for provider in users(engine, &record).await? {
         bind(engine, &provider)?;
     }
-    record.members.extend(body.0);
+    body.change(&mut record.members);
     Ok(Records::Secrets.update(engine, record).await?.to_json(&[]))
 }
 
