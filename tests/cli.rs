@@ -4,6 +4,8 @@
 mod agent_decisions;
 mod agents;
 #[cfg(unix)]
+mod agents_changes;
+#[cfg(unix)]
 mod agents_http;
 #[cfg(unix)]
 mod agents_keys;

@@ -36,6 +36,7 @@ pub mod sessions;
 pub mod sources;
 pub mod tools;
 pub mod traces;
+pub mod wording;
 
 /// The codes of errors of this front, as in `docs/errors`.
 pub mod codes {

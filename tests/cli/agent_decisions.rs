@@ -118,3 +118,25 @@ fn calls_are_decided_on_the_command_line() {
     let words: Vec<&str> = printed.split_whitespace().collect();
     assert_eq!(words.join(" "), expected);
 }
+
+#[test]
+fn a_run_is_forked_after_an_approval_in_place() {
+    let scratch = project();
+    let api = Api::serve(&scratch);
+    let (run, wait) = waiting(&scratch, &api);
+    let id = wait["id"].as_str().expect("an id");
+    let path = format!("/api/v1/waits/{id}/complete");
+    let answered = api.post(&path, &json!({"value": {"action": "approve"}}));
+    assert_eq!(answered.status, 200, "{answered:?}");
+    let sums = json!([[{"a": 1, "b": 2}, true, null], [{"a": 3, "b": 4}, true, null]]);
+    assert_eq!(ended(&scratch, &api, &run), sums);
+
+    // The fork has another id, and so another key of the same approval.
+    let path = format!("/api/v1/runs/{run}/fork");
+    let forked = api.post(&path, &json!({"at": "a/turn#2"}));
+    let fork = forked.json()["id"].as_str().expect(&forked.body).to_owned();
+    assert_ne!(fork, run);
+    assert_eq!(ended(&scratch, &api, &fork), sums);
+    assert_eq!(scratch.json_of(&["waits", "list"])["waits"], json!([]));
+    assert_eq!(api.stop(), Some(0));
+}

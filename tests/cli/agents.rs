@@ -281,3 +281,23 @@ fn answers_that_are_repaired_have_lines_of_their_own() {
     let mark = "↻   the answer is not right, asking again: at [:total]: should be an integer";
     assert!(lines[first + 1].starts_with(mark), "{}", ran.err);
 }
+
+#[test]
+fn an_agent_says_which_connections_did_not_answer() {
+    let scratch = Scratch::new();
+    scratch.write(
+        "flowstone.edn",
+        r#"{:allow {:net ["127.0.0.1"]}
+            :connections {:dead {:backend :openai-compatible :base-url "http://127.0.0.1:1" :model "m"}
+                          :spare {:backend :scripted :script {:turns ["Hi"]}}}}"#,
+    );
+    scratch.write(
+        "hi.edn",
+        r#"{:slug :hi :flow '(mapv :connection (:failed-connections (flow/step :agent :a {:connection [:dead :spare] :objective "Hi?"})))}"#,
+    );
+    let ran = scratch.run(&["run", "hi.edn"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert_eq!(ran.out.trim(), "[:dead]");
+    assert!(ran.err.contains("`:dead` cannot answer"), "{}", ran.err);
+    assert!(!ran.err.contains("not right"), "{}", ran.err);
+}

@@ -28,6 +28,8 @@ pub(crate) struct Branch {
     allowance: Option<i64>,
     /// The rules of the outer steps that surround its requests.
     rules: Option<Value>,
+    /// Texts of its request that are made from the run's id.
+    own_texts: Vec<String>,
     /// The path of the branch; empty for the main branch.
     prefix: String,
     /// How many times each step id was requested.
@@ -78,6 +80,7 @@ impl Branch {
             level: 0,
             allowance: None,
             rules: None,
+            own_texts: Vec::new(),
             prefix,
             counters: Rc::default(),
             seed,
@@ -117,6 +120,7 @@ impl Branch {
         branch.allowance = nested.allowance;
         branch.rules = nested.rules.clone().or_else(|| self.rules.clone());
         branch.counters = self.counters.clone();
+        branch.own_texts.clone_from(&nested.own_texts);
         Rc::new(branch)
     }
 
@@ -143,6 +147,11 @@ impl Branch {
     /// Returns the rules of the outer steps that surround its requests.
     pub(super) fn rules(&self) -> Option<Value> {
         self.rules.clone()
+    }
+
+    /// Returns texts of its request that are made from the run's id.
+    pub(super) fn own_texts(&self) -> &[String] {
+        &self.own_texts
     }
 
     /// Tells whether this is the main branch, the flow itself.

@@ -349,7 +349,8 @@ impl Executor<'_> {
     }
 
     /// Returns the digest of a request, and the digests that earlier builds computed for it.
-    fn digests(&self, kind: &str, canonical: &str) -> (String, Vec<String>) {
+    /// `own_texts` of it are made from the run's id.
+    fn digests(&self, kind: &str, canonical: &str, own_texts: &[String]) -> (String, Vec<String>) {
         let digest = |canonical: &str| {
             let mut digester = codec::Digester::default();
             for part in [kind, " ", canonical] {
@@ -363,11 +364,15 @@ impl Executor<'_> {
         // run gets new secrets, and a digest must not help to guess one.
         let own = self.scope.run.as_str();
         let hidden = self.without_secrets(canonical);
-        if hidden == canonical && !canonical.contains(own) {
+        let without_id = hidden.replace(own, OWN_RUN);
+        let without_own = own_texts
+            .iter()
+            .fold(without_id.clone(), |text, own| text.replace(own, OWN_RUN));
+        if without_own == canonical {
             return (digest(canonical), Vec::new());
         }
-        let older = [digest(canonical), digest(&canonical.replace(own, OWN_RUN))];
-        (digest(&hidden.replace(own, OWN_RUN)), older.into())
+        let older = [canonical, &canonical.replace(own, OWN_RUN), &without_id];
+        (digest(&without_own), older.map(digest).into())
     }
 
     /// Finds a step type by its name or an alias.
@@ -396,7 +401,7 @@ impl Executor<'_> {
         // The digest is computed from the flow's own config: a default that a later build adds does not change it.
         let canonical = codec::canonical(given)
             .map_err(|error| StepError::config(error.code(), error.to_string()))?;
-        let (digest, older_digests) = self.digests(spec.kind, &canonical);
+        let (digest, older_digests) = self.digests(spec.kind, &canonical, branch.own_texts());
         let text = |key: &str| config.get(key).and_then(Value::as_str).map(str::to_owned);
         let name = |key: &str| config.get(key).and_then(name_of);
         let option = |key: &str| config.get(key).unwrap_or(&Value::Nil);

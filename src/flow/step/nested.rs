@@ -29,6 +29,8 @@ pub struct NestedRequest {
     /// Rules of the outer step that also apply to this one, at any depth. If `None`, the rules around the outer step
     /// apply.
     pub rules: Option<Value>,
+    /// Texts of the config that are made from the run's id: a fork makes the same request with others.
+    pub own_texts: Vec<String>,
 }
 
 impl NestedRequest {
@@ -40,6 +42,7 @@ impl NestedRequest {
             config,
             allowance: None,
             rules: None,
+            own_texts: Vec::new(),
         }
     }
 
@@ -47,6 +50,12 @@ impl NestedRequest {
     #[must_use]
     pub fn with_allowance(self, allowance: Option<i64>) -> NestedRequest {
         NestedRequest { allowance, ..self }
+    }
+
+    /// Names texts of the config that are made from the run's id.
+    #[must_use]
+    pub fn with_own_texts(self, own_texts: Vec<String>) -> NestedRequest {
+        NestedRequest { own_texts, ..self }
     }
 
     /// Hands down rules that apply to the step.

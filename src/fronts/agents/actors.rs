@@ -97,12 +97,13 @@ pub async fn update(
     who: &Who,
     (id, body): (&str, Json),
 ) -> Result<Json, ApiError> {
-    let body = Body::read_some(body, UPDATE)?;
+    let body = Body::read_changes(body, UPDATE, CREATE)?;
     let mut record = Records::Actors.get(engine, id).await?;
     if let Some(memory) = body.text("memory_id") {
         reach::memory(engine, who, (record.project(), memory)).await?;
     }
-    record.members.extend(body.0);
+    body.change(&mut record.members);
+    record.members.entry("tags").or_insert(json!({}));
     Ok(shown(&Records::Actors.update(engine, record).await?))
 }
 

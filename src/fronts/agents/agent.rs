@@ -190,8 +190,7 @@ pub async fn create(engine: &Engine, who: &Who, body: Json) -> Result<Json, ApiE
     let mut body = Body::read(body, MEMBERS)?;
     let project = projects::of(engine, body.text("project_id")).await?;
     body.0.insert("project_id".to_owned(), json!(project));
-    body.0.entry("max_steps").or_insert(json!(MAX_STEPS));
-    body.0.entry("tool_ids").or_insert(json!([]));
+    complete(&mut body.0);
     check_given(engine, who, (&mut body.0, &Map::new(), &project)).await?;
     let draft = Record {
         kind: Records::Agents,
@@ -210,25 +209,33 @@ pub async fn update(
     who: &Who,
     (id, body): (&str, Json),
 ) -> Result<Json, ApiError> {
-    let body = Body::read_some(body, MEMBERS)?;
+    let body = Body::read_changes(body, MEMBERS, MEMBERS)?;
     let mut record = Records::Agents.get(engine, id).await?;
-    if body
-        .text("project_id")
-        .is_some_and(|given| super::ids::key_of(given) != super::ids::key_of(record.project()))
-    {
+    let is_own = |given: &Json| {
+        let given = given.as_str().map(super::ids::key_of);
+        given == Some(super::ids::key_of(record.project()))
+    };
+    if body.0.get("project_id").is_some_and(|it| !is_own(it)) {
         return Err(ApiError::invalid(
             "`project_id` of an agent cannot be changed",
         ));
     }
     let project = record.project().to_owned();
     let before = record.members.clone();
-    record.members.extend(body.0);
+    body.change(&mut record.members);
     record
         .members
         .insert("project_id".to_owned(), json!(project));
+    complete(&mut record.members);
     check_given(engine, who, (&mut record.members, &before, &project)).await?;
     Agent::of(engine, record.clone()).await?.check()?;
     Ok(shown(&Records::Agents.update(engine, record).await?))
+}
+
+/// Adds the members that every agent has.
+fn complete(members: &mut Map<String, Json>) {
+    members.entry("max_steps").or_insert(json!(MAX_STEPS));
+    members.entry("tool_ids").or_insert(json!([]));
 }
 
 /// Returns an agent as answers show it.

@@ -1,6 +1,6 @@
 //! Bodies of requests: JSON objects with known members, each of a kind.
 //!
-//! Null is the same as absent. A number or a truth value where a text is due is taken as text, because clients on a command line
+//! In a new record null is the same as absent; in a change it removes the member. A number or a truth value where a text is due is taken as text, because clients on a command line
 //! cannot tell them apart.
 
 use flowstone_engine::diagnostic::nearest;
@@ -98,8 +98,40 @@ impl Body {
         Ok(Body(body))
     }
 
+    /// Reads a body whose members are changes of a record. Null remains: it removes the member, as if the record had been made
+    /// without it (`made` are the members of a new one).
+    ///
+    /// # Errors
+    /// As for [`Body::read_some`], and for a null where a new record needs the member.
+    pub fn read_changes(json: Json, members: &[Member], made: &[Member]) -> Result<Body, ApiError> {
+        let removed = json.as_object().into_iter().flatten();
+        let removed: Vec<String> = removed
+            .filter(|(_, value)| value.is_null())
+            .map(|(name, _)| name.clone())
+            .collect();
+        let mut body = Body::read_some(json, members)?;
+        for name in removed {
+            if made.iter().any(|it| it.is_needed && it.name == name) {
+                let message = format!("`{name}` is needed, so it cannot be removed with null");
+                return Err(ApiError::invalid(message));
+            }
+            body.0.insert(name, Json::Null);
+        }
+        Ok(body)
+    }
+
+    /// Makes these changes in the members of a record.
+    pub fn change(self, members: &mut Map<String, Json>) {
+        for (name, value) in self.0 {
+            match value {
+                Json::Null => members.remove(&name),
+                value => members.insert(name, value),
+            };
+        }
+    }
+
     pub fn get(&self, name: &str) -> Option<&Json> {
-        self.0.get(name)
+        self.0.get(name).filter(|value| !value.is_null())
     }
 
     pub fn text(&self, name: &str) -> Option<&str> {
@@ -264,6 +296,22 @@ mod tests {
     fn scalars_are_texts_and_null_is_absent() {
         check(json!({"name": 42, "count": null}), r#"{"name":"42"}"#);
         check(json!({"name": true}), r#"{"name":"true"}"#);
+    }
+
+    #[test]
+    fn null_removes_what_a_record_can_be_without() {
+        let read = |body: Json| Body::read_changes(body, MEMBERS, MEMBERS);
+        let mut members = json!({"name": "a", "count": 1, "tags": []});
+        let members = members.as_object_mut().expect("an object");
+        read(json!({"count": null, "tags": ["x"]}))
+            .expect("changes")
+            .change(members);
+        assert_eq!(json!(members), json!({"name": "a", "tags": ["x"]}));
+        let refused = read(json!({"name": null})).expect_err("it is needed");
+        assert_eq!(
+            refused.to_string(),
+            "`name` is needed, so it cannot be removed with null"
+        );
     }
 
     #[test]

@@ -60,13 +60,10 @@ pub async fn create(engine: &Engine, body: Json) -> Result<Json, ApiError> {
 /// # Errors
 /// When the body is not valid, or no record has that id.
 pub async fn update(engine: &Engine, id: &str, body: Json) -> Result<Json, ApiError> {
-    let frees_path = body.get("path").is_some_and(Json::is_null);
-    let body = Body::read_some(body, UPDATE)?;
+    let body = Body::read_changes(body, UPDATE, CREATE)?;
     let mut record = Records::Documents.get(engine, id).await?;
-    record.members.extend(body.0);
-    if frees_path {
-        record.members.remove("path");
-    }
+    body.change(&mut record.members);
+    record.members.entry("tags").or_insert(json!({}));
     Ok(shown(&Records::Documents.update(engine, record).await?))
 }
 

@@ -29,7 +29,7 @@ use super::messages::{self, Messages};
 use super::policies::Request;
 use super::records::Record;
 use super::rights::Rights;
-use super::{ids, knowledge, providers};
+use super::{ids, knowledge, providers, wording};
 
 /// The depth of nested generations, unless a request says otherwise.
 pub const MAX_DEPTH: i64 = 10;
@@ -265,7 +265,7 @@ fn not_runnable(message: &str) -> ApiError {
     ApiError::new(
         Refused::Unprocessable,
         ("AGENT_NOT_RUNNABLE", codes::NOT_RUNNABLE),
-        message,
+        wording::of_message(message),
     )
 }
 
@@ -576,7 +576,8 @@ impl View {
                 let code = error.data.get("code").and_then(name_of);
                 let kind = error.data.get("kind").and_then(name_of);
                 let name = code_name(code.as_deref(), kind.as_deref());
-                (name, error.display_text().to_string())
+                let text = error.display_text();
+                (name, wording::of_failure(&text, kind.as_deref()))
             }
             _ => (
                 "GENERATION_ENDED".to_owned(),

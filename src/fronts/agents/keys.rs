@@ -90,14 +90,10 @@ pub async fn create(engine: &Engine, by: &Token, body: Json) -> Result<Json, Api
 /// # Errors
 /// When the body is not valid, or no record has that id.
 pub async fn update(engine: &Engine, id: &str, body: Json) -> Result<Json, ApiError> {
-    let frees_project = body.get("project_id").is_some_and(Json::is_null);
-    let mut body = Body::read_some(body, UPDATE)?;
+    let mut body = Body::read_changes(body, UPDATE, CREATE)?;
     check(engine, &mut body).await?;
     let mut record = Records::Keys.get(engine, id).await?;
-    record.members.extend(body.0);
-    if frees_project {
-        record.members.remove("project_id");
-    }
+    body.change(&mut record.members);
     Ok(shown(&Records::Keys.update(engine, record).await?))
 }
 

@@ -72,9 +72,10 @@ pub async fn create(engine: &Engine, body: Json) -> Result<Json, ApiError> {
 /// # Errors
 /// When the body is not valid, or no record has that id.
 pub async fn update(engine: &Engine, id: &str, body: Json) -> Result<Json, ApiError> {
-    let body = Body::read_some(body, UPDATE_MEMORY)?;
+    let body = Body::read_changes(body, UPDATE_MEMORY, CREATE)?;
     let mut record = Records::Memories.get(engine, id).await?;
-    record.members.extend(body.0);
+    body.change(&mut record.members);
+    record.members.entry("tags").or_insert(json!([]));
     Ok(shown(&Records::Memories.update(engine, record).await?))
 }
 
@@ -228,7 +229,7 @@ pub async fn update_entry(
     id: &str,
     body: Json,
 ) -> Result<Json, ApiError> {
-    let body = Body::read_some(body, UPDATE_ENTRY)?;
+    let body = Body::read_changes(body, UPDATE_ENTRY, CREATE_ENTRY)?;
     let mut entry = entry(engine, memory, id).await?;
     if let Some(content) = body.text("content") {
         refuse_empty(content)?;

@@ -399,10 +399,10 @@ pub async fn create(engine: &Engine, body: Json) -> Result<Json, ApiError> {
 /// # Errors
 /// When the body or the policy is not valid, or no record has that id.
 pub async fn update(engine: &Engine, id: &str, body: Json) -> Result<Json, ApiError> {
-    let body = Body::read_some(body, CREATE)?;
+    let body = Body::read_changes(body, CREATE, CREATE)?;
     check(&body)?;
     let mut record = Records::Policies.get(engine, id).await?;
-    record.members.extend(body.0);
+    body.change(&mut record.members);
     Ok(shown(&Records::Policies.update(engine, record).await?))
 }
 

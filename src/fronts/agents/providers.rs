@@ -168,11 +168,11 @@ pub async fn create(engine: &Engine, body: Json) -> Result<Json, ApiError> {
 /// # Errors
 /// When the body is not valid, or there is no provider of that id.
 pub async fn update(engine: &Engine, id: &str, body: Json) -> Result<Json, ApiError> {
-    let mut body = Body::read_some(body, UPDATE)?;
+    let mut body = Body::read_changes(body, UPDATE, CREATE)?;
     read_config(&mut body)?;
     let mut record = Records::Providers.get(engine, id).await?;
     check_secret(engine, record.project(), &body).await?;
-    record.members.extend(body.0);
+    body.change(&mut record.members);
     check(engine, &record.members)?;
     bind(engine, &record)?;
     let record = Records::Providers.update(engine, record).await?;
@@ -343,7 +343,7 @@ fn own_secret(record: &Record) -> String {
 /// Copies the secret of a provider for its host.
 fn bind(engine: &Engine, record: &Record) -> Result<(), ApiError> {
     let Some(secret) = record.text("secret_id") else {
-        return Ok(());
+        return Ok(engine.forget_server_secret(&own_secret(record))?);
     };
     let host = host(record).ok_or_else(|| {
         ApiError::invalid("`base_url` is missing: the secret needs a host that it is for")
@@ -415,7 +415,7 @@ fn keep(engine: &Engine, record: &Record, value: Option<&Json>) -> Result<(), Ap
 /// # Errors
 /// When the body is not valid, or there is no secret of that id.
 pub async fn update_secret(engine: &Engine, id: &str, body: Json) -> Result<Json, ApiError> {
-    let mut body = Body::read_some(body, UPDATE_SECRET)?;
+    let mut body = Body::read_changes(body, UPDATE_SECRET, CREATE_SECRET)?;
     check_secret_text(body.text("value"), "value")?;
     let mut record = Records::Secrets.get(engine, id).await?;
     let value = body.0.remove("value");
@@ -423,7 +423,7 @@ pub async fn update_secret(engine: &Engine, id: &str, body: Json) -> Result<Json
     for provider in users(engine, &record).await? {
         bind(engine, &provider)?;
     }
-    record.members.extend(body.0);
+    body.change(&mut record.members);
     Ok(Records::Secrets.update(engine, record).await?.to_json(&[]))
 }
 

@@ -54,6 +54,16 @@ pub const CREATE: &[Member] = &[
     ),
 ];
 
+/// Every session has one, so it cannot be removed.
+const STATUS: Member = Member {
+    is_needed: true,
+    ..Member::optional(
+        "status",
+        Kind::OneOf(&["closed", "open"]),
+        "Whether the session takes messages.",
+    )
+};
+
 /// The body of changes of a session.
 pub const UPDATE: &[Member] = &[
     Member::optional(
@@ -67,11 +77,7 @@ pub const UPDATE: &[Member] = &[
         "How long a message waits for others before they are answered, with `auto_generate`; 0 for not at all.",
     ),
     Member::optional("name", Kind::Text, "The name."),
-    Member::optional(
-        "status",
-        Kind::OneOf(&["closed", "open"]),
-        "Whether the session takes messages.",
-    ),
+    STATUS,
     Member::optional(
         "tool_context",
         Kind::Object,
@@ -155,6 +161,11 @@ fn check(body: &Body) -> Result<(), ApiError> {
     }
 }
 
+/// Adds the members that every session has.
+fn complete(members: &mut Map<String, Json>) {
+    members.entry("auto_generate").or_insert(json!(false));
+}
+
 /// Adds a session.
 ///
 /// # Errors
@@ -178,7 +189,7 @@ pub async fn create(engine: &Engine, agent: &str, body: Json) -> Result<Json, Ap
     ] {
         body.0.insert(name.to_owned(), value);
     }
-    body.0.entry("auto_generate").or_insert(json!(false));
+    complete(&mut body.0);
     let record = Records::Sessions.create(engine, body.0).await?;
     let session = Session { record, agent };
     if let Err(error) = session.take_actor(engine).await {
@@ -376,7 +387,7 @@ impl Session {
     /// # Errors
     /// When the body is not valid, or the session is opened again and its actor has another.
     pub async fn update(mut self, engine: &Engine, body: Json) -> Result<Json, ApiError> {
-        let body = Body::read_some(body, UPDATE)?;
+        let body = Body::read_changes(body, UPDATE, &[STATUS])?;
         check(&body)?;
         match body.text("status") {
             Some("closed") => self.free_actor(engine).await?,
@@ -388,7 +399,8 @@ impl Session {
             }
             Some(_) | None => {}
         }
-        self.record.members.extend(body.0);
+        body.change(&mut self.record.members);
+        complete(&mut self.record.members);
         self.record = Records::Sessions.update(engine, self.record).await?;
         self.to_json(engine).await
     }

@@ -145,12 +145,13 @@ pub async fn create(engine: &Engine, body: Json) -> Result<Json, ApiError> {
 /// # Errors
 /// When the body is not valid, or there is no tool of that id.
 pub async fn update(engine: &Engine, id: &str, body: Json) -> Result<Json, ApiError> {
-    let body = Body::read_some(body, UPDATE)?;
+    let body = Body::read_changes(body, UPDATE, CREATE)?;
     let mut record = Records::Tools.get(engine, id).await?;
     let mut members = record.members.clone();
     // A server that was stored before was checked then.
     let given = (body.get("mcp").is_some(), body.get("execute").is_some());
-    members.extend(body.0);
+    body.change(&mut members);
+    members.entry("type").or_insert_with(|| json!("http"));
     let mut changed = Body(members);
     check(engine, &mut changed, given)?;
     let before = std::mem::replace(&mut record.members, changed.0);
@@ -240,8 +241,29 @@ fn check(
     };
     let mut execute = Body::read(execute, EXECUTE)?;
     check_execute(engine, &mut execute)?;
+    check_parameters_of(execute.text("url").unwrap_or_default(), body)?;
     body.0.insert("execute".to_owned(), Json::Object(execute.0));
     Ok(())
+}
+
+/// Checks that each `{name}` in the path and the query of an address is a parameter or a preset one.
+fn check_parameters_of(url: &str, body: &Body) -> Result<(), ApiError> {
+    let properties = body.get("parameters").and_then(|it| it.get("properties"));
+    let groups = [properties, body.get("preset_parameters")];
+    let is_known = |name: &str| {
+        groups
+            .into_iter()
+            .flatten()
+            .any(|it| it.get(name).is_some())
+    };
+    let parts = url.split('{').skip(1);
+    let mut names = parts.filter_map(|part| part.split_once('}').map(|(name, _)| name));
+    match names.find(|name| !is_known(name)) {
+        None => Ok(()),
+        Some(name) => Err(ApiError::invalid(format!(
+            "`execute.url` has `{{{name}}}`, which is neither in the `properties` of `parameters` nor in `preset_parameters`"
+        ))),
+    }
 }
 
 fn check_execute(engine: &Engine, execute: &mut Body) -> Result<(), ApiError> {
@@ -338,6 +360,12 @@ pub fn http_call(
     if body.get("action").is_some() {
         let message = "`action` is for tools with several actions; this one has none";
         return Err(ApiError::invalid(message));
+    }
+    if is_idle(record) {
+        return Err(ApiError::invalid(format!(
+            "the tool `{}` has no `execute`, so it cannot be called",
+            record.id()
+        )));
     }
     let entry = from_json(&entry(record, headers));
     let input = body.get("input").cloned().unwrap_or_else(|| json!({}));

@@ -289,6 +289,7 @@ impl Approval {
             None => message,
         };
         let key = request.get("key").map(plain).unwrap_or_default();
+        let own_texts = vec![key.clone()];
         let key = match number {
             1 => key,
             number => format!("{key}:{number}"),
@@ -304,7 +305,7 @@ impl Approval {
             ("validation", decision::validation(&ids)),
         ];
         config.extend(self.wait.iter().map(|(key, value)| (*key, value.clone())));
-        NestedRequest::new("wait", "approval", facts(config))
+        NestedRequest::new("wait", "approval", facts(config)).with_own_texts(own_texts)
     }
 }
 

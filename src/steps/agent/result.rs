@@ -21,7 +21,11 @@ pub(super) struct Record {
     handed_over: Option<Value>,
     /// The result of the last turn.
     last: Vec<(&'static str, Value)>,
+    /// Why connections did not answer, in all turns.
+    failed_connections: Vec<Value>,
 }
+
+const FAILED_CONNECTIONS: &str = "failed-connections";
 
 /// Keys of the last turn that the result includes.
 const OF_TURN: &[&str] = &["connection", "model", "provider", "response-id"];
@@ -41,6 +45,8 @@ impl Record {
             Some((*key, value.clone()))
         });
         self.last = of_turn.collect();
+        let failed = reply.get(FAILED_CONNECTIONS).and_then(crate::json::items);
+        self.failed_connections.extend(failed.into_iter().flatten());
         requests
     }
 
@@ -108,6 +114,10 @@ impl Record {
             ("tokens-used", Value::Int(self.usage.total())),
         ];
         result.extend(self.last.iter().cloned());
+        if !self.failed_connections.is_empty() {
+            let failed = self.failed_connections.iter().cloned();
+            result.push((FAILED_CONNECTIONS, Value::vector(failed)));
+        }
         result.push(("finish-reason", Value::from(ending.reason)));
         result.push(("iterations", Value::Int(self.turns)));
         if let Some(cost) = self.usage.cost() {

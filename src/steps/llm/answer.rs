@@ -40,7 +40,9 @@ pub(super) async fn answer(
             Verdict::Bad(_, error) if asked > wanted.repairs => return Err(paid(error)),
             Verdict::Bad(problem, _) => problem,
         };
-        cx.emit(Progress::Again(problem.clone()));
+        cx.emit(Progress::Again(format!(
+            "the answer is not right, asking again: {problem}"
+        )));
         call.messages.push(Message {
             opaque: reply.opaque,
             ..Message::text(Role::Assistant, reply.content)

@@ -89,8 +89,8 @@ const BY_ENVIRONMENT: &[&str] = &[
     "bedrock",
 ];
 
-/// Families that are documented but not available yet.
-const LATER: &[&str] = &["mcp"];
+/// Backends of connections that are for tools.
+const OF_TOOLS: &[&str] = &["mcp"];
 
 const PROVIDER_KEYS: &[&str] = &[
     "auth",
@@ -332,8 +332,10 @@ pub(super) fn unclear(message: impl Into<String>) -> StepError {
 
 fn unknown(id: &str) -> StepError {
     let names: Vec<&str> = PROVIDERS.iter().map(|it| it.id).collect();
-    let error = match LATER.contains(&id) {
-        true => unclear(format!("the provider `:{id}` cannot be used yet")),
+    let error = match OF_TOOLS.contains(&id) {
+        true => unclear(format!(
+            "`:{id}` is no provider of models: a connection to an MCP server offers tools"
+        )),
         false => unclear(format!("there is no provider `:{id}`")),
     };
     let error = match nearest(id, names.iter().copied()) {

@@ -25,6 +25,8 @@ const TICK: Duration = Duration::from_millis(100);
 /// Maximum number of characters shown of a nested step's request, and of a line that is being written.
 const ASKED: usize = 60;
 const TAIL: usize = 60;
+/// Maximum number of characters of the reason for another answer.
+const AGAIN: usize = 160;
 /// Maximum number of live lines; further steps get none, because they would not fit on the screen.
 const LIVE: usize = 10;
 
@@ -238,10 +240,10 @@ impl Terminal {
     fn again(&self, run: &RunId, path: &StepPath, why: &str) {
         self.end_text(run, path);
         let depth = self.state.borrow().nest.depth(run, path) + 1;
-        let (inside, why) = ("  ".repeat(depth), brief(why));
-        self.line(&format!(
-            "{HELD}↻{HELD:#} {inside}{DIM}the answer is not right, asking again:{why}{DIM:#}"
-        ));
+        let (inside, why) = ("  ".repeat(depth), why.split_whitespace());
+        let why = why.collect::<Vec<_>>().join(" ");
+        let why: String = why.chars().take(AGAIN).collect();
+        self.line(&format!("{HELD}↻{HELD:#} {inside}{DIM}{why}{DIM:#}"));
     }
 
     /// Removes a step's live line and reports how the step ended.
