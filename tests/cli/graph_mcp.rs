@@ -9,9 +9,14 @@ use crate::server::{Answer, Request, Server};
 
 const TOKEN: &str = "s3cret-token-77";
 
-/// An MCP server with one tool, which takes a token.
+/// An MCP server with one tool that only reads. It takes a token.
 fn server() -> Server {
-    Server::start(|request: &Request, _| {
+    server_of(json!({"readOnlyHint": true}))
+}
+
+/// An MCP server with one tool, which takes a token.
+fn server_of(annotations: Value) -> Server {
+    Server::start(move |request: &Request, _| {
         let asked: Value = serde_json::from_str(&request.body).unwrap_or(Value::Null);
         if !request
             .head
@@ -27,6 +32,7 @@ fn server() -> Server {
             "tools/list" => json!({"tools": [{
                 "name": "search", "description": "Searches the docs.",
                 "inputSchema": {"type": "object", "properties": {"q": {"type": "string"}}},
+                "annotations": annotations,
             }]}),
             "tools/call" => json!({"content": [{"type": "text", "text": "a page"}]}),
             _ if asked.get("id").is_none() => return Answer::Status(202, ""),
@@ -99,6 +105,46 @@ fn an_override_makes_a_tool_of_a_server_ask() {
             .iter()
             .any(|it| it.body.contains("tools/call"))
     );
+}
+
+/// A tool is assumed to change something unless its server says that it only reads.
+#[test]
+fn a_tool_of_a_server_asks_unless_it_only_reads() {
+    let calls = |server: &Server| {
+        let requests = server.requests();
+        let calls = requests.iter().filter(|it| it.body.contains("tools/call"));
+        calls.count()
+    };
+    for annotations in [json!({"readOnlyHint": false}), json!({})] {
+        let graphs = Graphs::serve();
+        let server = server_of(annotations);
+        let id = register(&graphs, &server);
+        let node = json!({
+            "spec_version": "1", "entry": "find",
+            "nodes": {
+                "find": {
+                    "type": "tool", "output_key": "found", "args_template": {"q": "x"},
+                    "tool_ref": {"source": "mcp", "server_id": id, "name": "search", "mode_override": "read_only"},
+                },
+                "done": {"type": "end", "output_template": "{{ state.found }}"},
+            },
+            "edges": [{"from": "find", "to": "done"}],
+            "tools": {"mcp_servers": [{"server_id": id, "tools": ["search"]}]},
+        });
+        graphs.agent("model", &spec(&id, json!({})), json!({}));
+        graphs.agent("node", &node, json!({}));
+        for (agent, before) in [("model", 0), ("node", 1)] {
+            let run = graphs.start(agent, &json!({"message": "x"}));
+            let token = graphs.paused(&run);
+            assert_eq!(calls(&server), before, "{agent}");
+            let answer = json!({"approval_token": token, "approved": true});
+            let resumed = graphs.post(&format!("{run}/resume"), &answer);
+            assert_eq!(resumed.status, 202, "{resumed:?}");
+            let events = graphs.events(&run);
+            assert_eq!(data(&events, "tool_call_end")[0]["result"], "a page");
+            assert_eq!(calls(&server), before + 1, "{agent}");
+        }
+    }
 }
 
 #[test]
