@@ -170,7 +170,7 @@ fn no_part_of_a_tree_is_a_protected_file() {
                 let env = scratch.path().join(".env.local");
                 std::os::unix::fs::symlink(env, scratch.path().join(name)).expect("a link");
             }
-            text => scratch.write(name, text),
+            text => drop(scratch.write(name, text)),
         }
         let text = refused(&scratch);
         assert!(text.contains("a tree has no part in or called"), "{name}: {text}");
