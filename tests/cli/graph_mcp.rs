@@ -103,6 +103,17 @@ fn a_registered_server_is_probed_and_used_by_runs() {
 }
 
 #[test]
+fn a_spec_may_name_a_server_by_its_name() {
+    let graphs = Graphs::serve();
+    let server = server();
+    register(&graphs, &server);
+    graphs.agent("docs", &spec("docs", json!({})), json!({}));
+    let run = graphs.start("docs", &json!({"message": "x"}));
+    let events = graphs.events(&run);
+    assert_eq!(data(&events, "tool_call_end")[0]["result"], "a page");
+}
+
+#[test]
 fn an_override_makes_a_tool_of_a_server_ask() {
     let graphs = Graphs::serve();
     let server = server();
@@ -172,7 +183,10 @@ fn a_call_in_doubt_is_a_question_to_the_owner() {
     let body = json!({"input": {"message": "x"}});
     let started = graphs.post_as(&user, "/public/agents/docs/runs", &body);
     let id = started.json()["run_id"].as_str().expect("a run").to_owned();
-    let (run, own) = (format!("/agents/docs/runs/{id}"), format!("/public/runs/{id}"));
+    let (run, own) = (
+        format!("/agents/docs/runs/{id}"),
+        format!("/public/runs/{id}"),
+    );
     let token = graphs.paused(&run);
     let approval = json!({"approval_token": token, "approved": true});
     assert_eq!(graphs.post(&format!("{run}/resume"), &approval).status, 202);
@@ -192,7 +206,10 @@ fn a_call_in_doubt_is_a_question_to_the_owner() {
     let actions = pause["actions"].as_array().expect("actions");
     assert!(actions.contains(&json!("retry")) && actions.contains(&json!("use")));
     let events = graphs.get(&format!("{run}/events.json")).json()["events"].clone();
-    let last = events.as_array().and_then(|all| all.last()).expect("events");
+    let last = events
+        .as_array()
+        .and_then(|all| all.last())
+        .expect("events");
     assert_eq!(last["type"], "run_paused", "{events}");
     assert_eq!(last["data"]["payload"]["tool_name"], "search", "{events}");
     let retry = json!({"input": {"action": "retry"}});
@@ -304,6 +321,14 @@ fn a_server_that_gives_no_list_is_a_bad_gateway() {
             .problem(),
         "409 E1233"
     );
+    let body = json!({"name": "x", "url": silent.url("/mcp"), "auth": "s3cret"});
+    let refused = graphs.post("/mcp-servers", &body);
+    assert_eq!(refused.problem(), "400 E1234");
+    assert!(!refused.body.contains("s3cret"), "{refused:?}");
+    let body = json!({"name": "keyed", "url": silent.url("/mcp?token=s3cret")});
+    let created = graphs.post("/mcp-servers", &body);
+    assert_eq!(created.status, 201, "{created:?}");
+    assert!(!graphs.get("/mcp-servers").body.contains("s3cret"));
     for url in ["ftp://x", "http://me:pw@x/"] {
         let refused = graphs.post("/mcp-servers", &json!({"name": "x", "url": url}));
         assert_eq!(refused.problem(), "400 E1234", "{url}");

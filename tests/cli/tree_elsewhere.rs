@@ -173,7 +173,10 @@ fn no_part_of_a_tree_is_a_protected_file() {
             text => drop(scratch.write(name, text)),
         }
         let text = refused(&scratch);
-        assert!(text.contains("a tree has no part in or called"), "{name}: {text}");
+        assert!(
+            text.contains("a tree has no part in or called"),
+            "{name}: {text}"
+        );
         assert!(!text.contains("s3cret-9"), "{text}");
         let ran = scratch.run(&["tree", "check", name]);
         assert_ne!(ran.code, Some(0), "{ran:?}");

@@ -214,7 +214,10 @@ fn chosen(input: &Json, actions: &[String]) -> Result<(String, Remark), GraphErr
         return Err(no_action(actions));
     }
     let remark = Remark {
-        text: input.get("reason").and_then(Json::as_str).map(str::to_owned),
+        text: input
+            .get("reason")
+            .and_then(Json::as_str)
+            .map(str::to_owned),
         value: input.get("value").map(from_json),
         ..Remark::default()
     };
@@ -230,9 +233,8 @@ fn no_action(actions: &[String]) -> GraphError {
 }
 
 fn not_allowed(what: &str) -> GraphError {
-    let error = format!(
-        "{what} by the owner of the project, with a token that has the scope `approve`"
-    );
+    let error =
+        format!("{what} by the owner of the project, with a token that has the scope `approve`");
     GraphError::new(Status::Forbidden, codes::NOT_ALLOWED, error)
 }
 
@@ -251,4 +253,3 @@ fn decided(error: EngineError) -> GraphError {
         error => error.into(),
     }
 }
-

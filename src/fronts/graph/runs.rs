@@ -15,9 +15,9 @@ use flowstone_flow::flow::{LoadedFlow, reload};
 use flowstone_lang::value::Value;
 use serde_json::{Value as Json, json};
 
-use super::answers::about_step;
 use super::access::{Kind, SEAT, Who, may_call_back, within_limits};
 use super::agents::Agent;
+use super::answers::about_step;
 use super::audit::canonical;
 use super::codes;
 use super::compile::{Target, slug};
@@ -26,6 +26,7 @@ use super::events::{BARE_INPUT, Chain, Projection, RunEvent, failure_of, input_o
 use super::project;
 use super::shape::{self, Issue, Member, Shape};
 use super::webhooks;
+use crate::address::host_of;
 
 /// How long an idempotency key is kept.
 const KEY_MS: i64 = 86_400_000;
@@ -86,11 +87,10 @@ impl Start {
                 "expected 1 to 128 characters, got none",
             ));
         }
-        let is_http = |url: &String| url.starts_with("http://") || url.starts_with("https://");
-        if text("webhook_url").is_some_and(|url| !is_http(&url)) {
+        if text("webhook_url").is_some_and(|url| host_of(&url).is_none()) {
             issues.push(Issue::at(
                 &[json!("webhook_url")],
-                "expected an address that begins with http:// or https://",
+                "expected an address that begins with http:// or https://, without credentials in it",
             ));
         }
         let members = body.get("input").and_then(Json::as_object);
@@ -190,6 +190,14 @@ pub async fn start(
         return Err(GraphError::new(Status::BadRequest, codes::DISABLED, error));
     }
     may_call_back(who, start)?;
+    if let Some(url) = start.webhook_url.as_deref()
+        && !webhooks::may_call(engine, url)
+    {
+        let message = "the project does not allow this address: name its host in `:allow {:net [...]}` of flowstone.edn";
+        let issue = Issue::at(&[json!("webhook_url")], message);
+        let error = "the body is not valid";
+        return Err(GraphError::invalid(codes::MALFORMED, error, &[issue]));
+    }
     let now_ms = engine.now_ms();
     let receipts: Vec<NewReceipt> = start.receipt(agent, who, now_ms).into_iter().collect();
     if let Some(known) = replayed(engine, start, &receipts, now_ms).await? {
