@@ -15,7 +15,7 @@ use crate::flow::{
 };
 use crate::format::{CompiledFlow, Formats};
 use crate::limits::Limits;
-use crate::permission::{PROTECTED, is_protected};
+use crate::permission::{PROTECTED, has_protected};
 use crate::rooted::{Root, read_named};
 use crate::step::Step;
 
@@ -47,8 +47,7 @@ impl DiskFiles {
         let root = root.canonicalize().unwrap_or_else(|_| root.to_path_buf());
         let real = real.unwrap_or_else(|_| root.join(path));
         let below = real.strip_prefix(&root).unwrap_or(&real);
-        let mut parts = below.components().chain(Path::new(path).components());
-        if parts.any(|part| is_protected(&part.as_os_str().to_string_lossy())) {
+        if has_protected(below) || has_protected(Path::new(path)) {
             return Err(format!(
                 "a flow includes no file in or called {}",
                 PROTECTED.join(", ")

@@ -328,6 +328,11 @@ impl Engine {
         Ok(self.services.stores.runs.list(filter).await?)
     }
 
+    /// Returns the permissions of a flow of the project.
+    pub fn permissions_of(&self, slug: &str) -> flowstone_flow::permission::Allow {
+        self.services.permissions.of_flow(slug)
+    }
+
     /// Returns the project's settings, a map or nil.
     pub fn settings(&self) -> &Value {
         &self.services.settings

@@ -25,7 +25,9 @@ pub use host::{HostPattern, NetRow};
 pub use line::{Missing, shown};
 pub use manifest::{KEYS, ManifestError, add_flag, check, read};
 pub use merged::merged_lines;
-pub use path::{PROTECTED, is_environment, is_protected, is_write_protected};
+pub use path::{
+    PROTECTED, has_protected, has_write_protected, is_environment, is_protected, is_write_protected,
+};
 pub use planned::PlannedNeed;
 pub use project::{Grants, Permissions, TrustedFlow};
 

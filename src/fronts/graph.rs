@@ -5,6 +5,7 @@
 
 pub mod access;
 pub mod agents;
+pub mod answers;
 pub mod audit;
 pub mod builtin;
 pub mod compile;

@@ -1,16 +1,19 @@
 //! The permissions of a project's flows: settings, connections and environment combined.
 
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use flowstone_flow::flow::name_of;
 use flowstone_flow::permission::{
-    Allow, Grants, Known, ManifestError, NetAllow, Permissions, derived, read,
+    Allow, Decision, Grants, Known, ManifestError, Need, NetAllow, Permissions, Reach, decide,
+    derived, read,
 };
 use flowstone_lang::reader::read_data;
 use flowstone_lang::value::Value;
 use reqwest::Url;
 
+use crate::guard::{Zone, host_of, is_local_name, literal, zone};
 use crate::llm::PROVIDERS;
 use crate::settings::SettingsError;
 
@@ -71,6 +74,28 @@ pub fn of_rows(rows: &[String], root: &Path) -> Result<Allow, SettingsError> {
         allow.add(&grants.map_err(|error| wrong(error.message))?.allow);
     }
     Ok(allow)
+}
+
+/// Tells whether permissions cover an address, as far as this is known before its name is resolved.
+pub fn may_reach(allow: &Allow, url: &str) -> bool {
+    let Ok(url) = Url::parse(url) else {
+        return false;
+    };
+    let is_local = is_local_name(url.host_str().unwrap_or_default());
+    let address = literal(&url).or(is_local.then_some(IpAddr::V4(Ipv4Addr::LOCALHOST)));
+    let host = host_of(&url);
+    let Some(address) = address else {
+        return allow.all || allow.net.may_cover(&host);
+    };
+    let need = Need::Net {
+        host,
+        address: Some(address),
+        reach: match zone(address) {
+            Zone::Public => Reach::Public,
+            Zone::Loopback | Zone::Private => Reach::Private,
+        },
+    };
+    matches!(decide(allow, &need), Decision::Granted)
 }
 
 /// Makes a path absolute, relative to a folder, and resolves links if it exists.

@@ -390,12 +390,15 @@
 ;; Tools of MCP servers
 
 (defn pinned
-  "Returns the descriptions and schemas of some tools of a server's list, by name. A name that the list lacks ends the run."
+  "Returns some tools of a server's list, by name. A name that the list lacks ends the run. A tool is assumed to change
+  something unless the list says that it only reads."
   [node {:keys [tools]} names]
   (let [listed (into {} (map (juxt :name identity)) tools)]
     (into {} (map (fn [name]
-                    (let [{:keys [description input-schema]} (listed name)]
+                    (let [{:keys [description input-schema read-only?]} (listed name)]
                       (when-not (contains? listed name)
                         (fail "tool_missing" node (str "the server has no tool `" name "`") {:tool name}))
-                      [name {:description description :schema (merge {:type "object" :properties {}} input-schema)}])))
+                      [name {:description description
+                             :schema (merge {:type "object" :properties {}} input-schema)
+                             :read-only? (true? read-only?)}])))
           names)))

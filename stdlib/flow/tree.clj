@@ -1,7 +1,6 @@
 (ns flow.tree
   "Behaviour trees: pure functions from a tree, its state and an answer to the next state."
-  (:require [clojure.string :as str]
-            [clojure.walk :as walk]))
+  (:require [clojure.string :as str]))
 
 ;; A tree is {:root node :var {...} :const {...}}. A node is {:type "sequence" :name "A" :children [...]}, "selector",
 ;; "parallel", {:type "action" :name "B" :steps [{:instruct "..."} {:evaluate "..."}]}, or {:type "ref" :ref "..."}: a
@@ -200,11 +199,37 @@
     (map? value) (some (fn [[key item]] (or (refused-keys key) (refused-key item))) value)
     (coll? value) (some refused-key value)))
 
+(def ^:private var-max
+  "The characters that the start values of $VAR may have as JSON."
+  262144)
+
+(defn- bad-var [message]
+  (throw (ex-info (str "the input `:var` of a behaviour tree " message) {:kind :bad-input})))
+
+(defn- checked
+  "Returns a value with texts as keys, and throws if JSON would change it."
+  [value]
+  (cond
+    (map? value) (let [names (map (fn [key] (if (or (string? key) (keyword? key))
+                                              (if (string? key) key (subs (str key) 1))
+                                              (bad-var (str "has the key " (pr-str key) ", which is not a text"))))
+                                  (keys value))]
+                   (when-not (or (empty? names) (apply distinct? names))
+                     (bad-var "has the same key as a text and as a keyword"))
+                   (zipmap names (map checked (vals value))))
+    (coll? value) (mapv checked value)
+    (and (float? value) (or (NaN? value) (infinite? value))) (bad-var (str "has the number " (pr-str value)))
+    (and (integer? value) (not (<= -9223372036854775808 value 18446744073709551615)))
+    (bad-var (str "has the integer " value " of more than 64 bits: write it as a text"))
+    :else value))
+
 (defn- start-values [values]
-  (let [values (walk/stringify-keys values)]
-    (if-some [key (refused-key values)]
-      (throw (ex-info (str "the input `:var` of a behaviour tree has the key `" key "`, which is refused") {:kind :bad-input}))
-      values)))
+  (let [values (checked values)]
+    (when-some [key (refused-key values)]
+      (bad-var (str "has the key `" key "`, which is refused")))
+    (when (< var-max (count (json/write-str values)))
+      (bad-var (str "has more than " var-max " characters as JSON")))
+    values))
 
 (defn with-var
   "Returns a tree with start values of $VAR in place of its own. values: a map, or nil for none."

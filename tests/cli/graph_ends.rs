@@ -114,6 +114,22 @@ fn a_webhook_is_called_once_after_the_end_of_a_run() {
 }
 
 #[test]
+fn an_address_that_cannot_be_called_is_refused_at_the_start() {
+    let graphs = Graphs::serve();
+    graphs.agent("told", &calling("CLASSIFY", &[]), json!({}));
+    for url in [
+        "http://10.1.2.3/hook",
+        "http://me:pw@127.0.0.1:1/hook",
+        "ftp://127.0.0.1/hook",
+        "http://169.254.169.254/hook",
+    ] {
+        let body = json!({"input": {"message": "x"}, "webhook_url": url});
+        let refused = graphs.post("/agents/told/runs", &body);
+        assert_eq!(refused.problem(), "400 E1234", "{url}");
+    }
+}
+
+#[test]
 fn no_end_is_told_twice_or_lost_when_the_server_is_killed() {
     let mut graphs = Graphs::serve();
     let hook = Server::start(|_, _| Answer::Json("{}".to_owned()));

@@ -661,6 +661,26 @@ fn a_killed_server_continues_a_paused_run_and_repeats_no_event() {
 }
 
 #[test]
+fn an_integer_that_would_be_rounded_is_refused() {
+    let graphs = Graphs::serve();
+    graphs.agent("plain", &calling("CLASSIFY", &[]), json!({}));
+    let send = |number: &str| {
+        let body = format!("{{\"input\": {{\"message\": \"x\", \"id\": {number}}}}}");
+        let own = format!("authorization: Bearer {}", graphs.api.token);
+        let headers = [own.as_str(), "content-type: application/json"];
+        let request = "POST /v1/default/agents/plain/runs";
+        graphs.api.request(request, &headers, &body)
+    };
+    assert_eq!(
+        send("123456789012345678901234567890").problem(),
+        "400 E1234"
+    );
+    for taken in ["18446744073709551615", "1e22", "1.5"] {
+        assert_eq!(send(taken).status, 201, "{taken}");
+    }
+}
+
+#[test]
 fn an_input_cannot_name_a_webhook() {
     let graphs = Graphs::serve();
     graphs.agent("told", &calling("CLASSIFY", &[]), json!({}));

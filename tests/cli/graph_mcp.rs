@@ -1,17 +1,27 @@
 //! MCP servers of graph agents: registered, probed, pinned; credentials that nobody gets back.
 
 use std::fs;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::graphs::{Graphs, data, llm, one};
+use crate::api::Api;
+use crate::graphs::{Graphs, data, llm, names, one};
+use crate::program::Scratch;
 use crate::server::{Answer, Request, Server};
 
 const TOKEN: &str = "s3cret-token-77";
 
-/// An MCP server with one tool, which takes a token.
+/// An MCP server with one tool that only reads. It takes a token.
 fn server() -> Server {
-    Server::start(|request: &Request, _| {
+    server_of(json!({"readOnlyHint": true}), 0)
+}
+
+/// An MCP server with one tool, which takes a token. `silent`: how many calls of the tool are not answered.
+fn server_of(annotations: Value, silent: usize) -> Server {
+    let calls = AtomicUsize::new(0);
+    Server::start(move |request: &Request, _| {
         let asked: Value = serde_json::from_str(&request.body).unwrap_or(Value::Null);
         if !request
             .head
@@ -27,7 +37,11 @@ fn server() -> Server {
             "tools/list" => json!({"tools": [{
                 "name": "search", "description": "Searches the docs.",
                 "inputSchema": {"type": "object", "properties": {"q": {"type": "string"}}},
+                "annotations": annotations,
             }]}),
+            "tools/call" if calls.fetch_add(1, Ordering::SeqCst) < silent => {
+                return Answer::Hang(Vec::new());
+            }
             "tools/call" => json!({"content": [{"type": "text", "text": "a page"}]}),
             _ if asked.get("id").is_none() => return Answer::Status(202, ""),
             _ => return Answer::Json(json!({"jsonrpc": "2.0", "id": asked["id"], "error": {"code": -32601, "message": "no"}}).to_string()),
@@ -44,6 +58,13 @@ fn register(graphs: &Graphs, server: &Server) -> String {
     let created = created.json()["server"].clone();
     assert_eq!(created["auth"], json!({"type": "bearer"}));
     created["id"].as_str().expect("an id").to_owned()
+}
+
+/// Returns how often the tool was called.
+fn calls(server: &Server) -> usize {
+    let requests = server.requests();
+    let calls = requests.iter().filter(|it| it.body.contains("tools/call"));
+    calls.count()
 }
 
 fn spec(id: &str, overrides: Value) -> Value {
@@ -82,6 +103,17 @@ fn a_registered_server_is_probed_and_used_by_runs() {
 }
 
 #[test]
+fn a_spec_may_name_a_server_by_its_name() {
+    let graphs = Graphs::serve();
+    let server = server();
+    register(&graphs, &server);
+    graphs.agent("docs", &spec("docs", json!({})), json!({}));
+    let run = graphs.start("docs", &json!({"message": "x"}));
+    let events = graphs.events(&run);
+    assert_eq!(data(&events, "tool_call_end")[0]["result"], "a page");
+}
+
+#[test]
 fn an_override_makes_a_tool_of_a_server_ask() {
     let graphs = Graphs::serve();
     let server = server();
@@ -99,6 +131,103 @@ fn an_override_makes_a_tool_of_a_server_ask() {
             .iter()
             .any(|it| it.body.contains("tools/call"))
     );
+}
+
+/// A tool is assumed to change something unless its server says that it only reads.
+#[test]
+fn a_tool_of_a_server_asks_unless_it_only_reads() {
+    for annotations in [json!({"readOnlyHint": false}), json!({})] {
+        let graphs = Graphs::serve();
+        let server = server_of(annotations, 0);
+        let id = register(&graphs, &server);
+        let node = json!({
+            "spec_version": "1", "entry": "find",
+            "nodes": {
+                "find": {
+                    "type": "tool", "output_key": "found", "args_template": {"q": "x"},
+                    "tool_ref": {"source": "mcp", "server_id": id, "name": "search", "mode_override": "read_only"},
+                },
+                "done": {"type": "end", "output_template": "{{ state.found }}"},
+            },
+            "edges": [{"from": "find", "to": "done"}],
+            "tools": {"mcp_servers": [{"server_id": id, "tools": ["search"]}]},
+        });
+        graphs.agent("model", &spec(&id, json!({})), json!({}));
+        graphs.agent("node", &node, json!({}));
+        for (agent, before) in [("model", 0), ("node", 1)] {
+            let run = graphs.start(agent, &json!({"message": "x"}));
+            let token = graphs.paused(&run);
+            assert_eq!(calls(&server), before, "{agent}");
+            let answer = json!({"approval_token": token, "approved": true});
+            let resumed = graphs.post(&format!("{run}/resume"), &answer);
+            assert_eq!(resumed.status, 202, "{resumed:?}");
+            let events = graphs.events(&run);
+            assert_eq!(data(&events, "tool_call_end")[0]["result"], "a page");
+            assert_eq!(calls(&server), before + 1, "{agent}");
+        }
+    }
+}
+
+/// The server was killed in the middle of a call, so nobody knows whether the tool did it.
+#[test]
+fn a_call_in_doubt_is_a_question_to_the_owner() {
+    let mut graphs = Graphs::serve();
+    let server = server_of(json!({}), 1);
+    let id = register(&graphs, &server);
+    graphs.agent(
+        "docs",
+        &spec(&id, json!({})),
+        json!({"visibility": "authenticated"}),
+    );
+    let user = graphs.token("user", &["--subject", "ada"]);
+    let body = json!({"input": {"message": "x"}});
+    let started = graphs.post_as(&user, "/public/agents/docs/runs", &body);
+    let id = started.json()["run_id"].as_str().expect("a run").to_owned();
+    let (run, own) = (
+        format!("/agents/docs/runs/{id}"),
+        format!("/public/runs/{id}"),
+    );
+    let token = graphs.paused(&run);
+    let approval = json!({"approval_token": token, "approved": true});
+    assert_eq!(graphs.post(&format!("{run}/resume"), &approval).status, 202);
+    let begun = Instant::now();
+    while calls(&server) == 0 && begun.elapsed() < Duration::from_secs(30) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    std::mem::replace(&mut graphs.api, Api::serve(&Scratch::new())).kill();
+    graphs.api = Api::serve(&graphs.scratch);
+    while graphs.run(&run)["status"] != "paused" && begun.elapsed() < Duration::from_secs(60) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let pause = graphs.run(&run)["pause"].clone();
+    assert_eq!(pause["question"], "in-doubt", "{pause}");
+    assert_eq!(pause["tool_name"], "search", "{pause}");
+    assert_eq!(pause["args"], json!({"q": "x"}), "{pause}");
+    let actions = pause["actions"].as_array().expect("actions");
+    assert!(actions.contains(&json!("retry")) && actions.contains(&json!("use")));
+    let events = graphs.get(&format!("{run}/events.json")).json()["events"].clone();
+    let last = events
+        .as_array()
+        .and_then(|all| all.last())
+        .expect("events");
+    assert_eq!(last["type"], "run_paused", "{events}");
+    assert_eq!(last["data"]["payload"]["tool_name"], "search", "{events}");
+    let retry = json!({"input": {"action": "retry"}});
+    let refused = graphs.post_as(&user, &format!("{own}/resume"), &retry);
+    assert_eq!(refused.problem(), "403 E1239");
+    for wrong in [json!({"input": {"action": "dance"}}), approval_of(&pause)] {
+        let refused = graphs.post(&format!("{run}/resume"), &wrong);
+        assert_eq!(refused.problem(), "400 E1234", "{wrong}");
+    }
+    assert_eq!(calls(&server), 1);
+    let resumed = graphs.post(&format!("{run}/resume"), &retry);
+    assert_eq!(resumed.status, 202, "{resumed:?}");
+    assert_eq!(names(&graphs.events(&run)).last(), Some(&"run_end"));
+    assert_eq!(calls(&server), 2);
+}
+
+fn approval_of(pause: &Value) -> Value {
+    json!({"approval_token": pause["approval_token"], "approved": true})
 }
 
 #[test]
@@ -192,6 +321,14 @@ fn a_server_that_gives_no_list_is_a_bad_gateway() {
             .problem(),
         "409 E1233"
     );
+    let body = json!({"name": "x", "url": silent.url("/mcp"), "auth": "s3cret"});
+    let refused = graphs.post("/mcp-servers", &body);
+    assert_eq!(refused.problem(), "400 E1234");
+    assert!(!refused.body.contains("s3cret"), "{refused:?}");
+    let body = json!({"name": "keyed", "url": silent.url("/mcp?token=s3cret")});
+    let created = graphs.post("/mcp-servers", &body);
+    assert_eq!(created.status, 201, "{created:?}");
+    assert!(!graphs.get("/mcp-servers").body.contains("s3cret"));
     for url in ["ftp://x", "http://me:pw@x/"] {
         let refused = graphs.post("/mcp-servers", &json!({"name": "x", "url": url}));
         assert_eq!(refused.problem(), "400 E1234", "{url}");

@@ -175,6 +175,32 @@ fn a_called_tree_refuses_inputs_and_keys_that_it_does_not_know() {
     assert!(refused.err.contains("__proto__"), "{refused:?}");
     let unknown = call("{:vra {:a 1}}");
     assert!(unknown.err.contains("vra"), "{unknown:?}");
+    for (changed, why) in [
+        ("{:a ##NaN}", "has the number"),
+        (
+            "{:a [123456789012345678901234567890]}",
+            "of more than 64 bits",
+        ),
+        ("{:a 1 \"a\" 2}", "as a text and as a keyword"),
+        ("{:a {nil 7}}", "which is not a text"),
+        ("{:a {[1 2] 8}}", "which is not a text"),
+        (
+            "{:a (apply str (repeat 270000 \"x\"))}",
+            "more than 262144 characters",
+        ),
+    ] {
+        let refused = call(&format!("{{:var {changed}}}"));
+        assert_eq!(refused.code, Some(1), "{refused:?}");
+        assert!(refused.err.contains(why), "{changed}: {refused:?}");
+    }
+    let large = format!(
+        "{{name: l, version: 1.0.0, state: {{var: {{a: {}}}}}, tree: {{type: action, name: A, steps: [{{instruct: x}}]}}}}",
+        "x".repeat(270_000)
+    );
+    scratch.write("large.yaml", large);
+    let checked = scratch.run(&["tree", "check", "large.yaml"]);
+    assert_eq!(checked.code, Some(1), "{checked:?}");
+    assert!(format!("{checked:?}").contains("262144"), "{checked:?}");
 }
 
 #[test]

@@ -135,3 +135,51 @@ fn parts_in_other_folders_need_a_row_of_the_project() {
     let link = root.join("shared/link.yaml").display().to_string();
     assert!(refused(&project(&link, &settings)).contains("is outside the project's folder"));
 }
+
+#[test]
+fn a_link_in_the_project_leads_to_a_folder_that_a_row_names() {
+    let other = Scratch::new();
+    other.write("shared/part.yaml", PART);
+    other.write("shared/deeper/act.json", ACT);
+    let shared = std::fs::canonicalize(other.path().join("shared")).expect("it is there");
+    let linked = |settings: &str| {
+        let scratch = project("linked/part.yaml", settings);
+        std::os::unix::fs::symlink(&shared, scratch.path().join("linked")).expect("a link");
+        scratch
+    };
+    assert!(refused(&linked("{}")).contains("is outside the project's folder"));
+    let scratch = linked(&format!("{{:allow {{:read [\"{}\"]}}}}", shared.display()));
+    scratch.run(&["tree", "start", "tree.yaml", "r"]).ok();
+    let next = scratch.run(&["tree", "next", "r"]).ok();
+    assert!(next.contains("instruct Act"), "{next}");
+}
+
+/// A part of a tree is no way to the secrets of a project, also by a link.
+#[test]
+fn no_part_of_a_tree_is_a_protected_file() {
+    for (name, text) in [
+        (".env.yaml", "TOKEN=s3cret-9"),
+        (".git/act.json", ACT),
+        (".flowstone/act.json", ACT),
+        ("link.yaml", ""),
+    ] {
+        let scratch = project(name, "{}");
+        match text {
+            "" => {
+                scratch.write(".env.local", "TOKEN=s3cret-9");
+                let env = scratch.path().join(".env.local");
+                std::os::unix::fs::symlink(env, scratch.path().join(name)).expect("a link");
+            }
+            text => drop(scratch.write(name, text)),
+        }
+        let text = refused(&scratch);
+        assert!(
+            text.contains("a tree has no part in or called"),
+            "{name}: {text}"
+        );
+        assert!(!text.contains("s3cret-9"), "{text}");
+        let ran = scratch.run(&["tree", "check", name]);
+        assert_ne!(ran.code, Some(0), "{ran:?}");
+        assert!(!format!("{ran:?}").contains("s3cret-9"), "{ran:?}");
+    }
+}

@@ -4,7 +4,7 @@ use std::path::{Component, Path, PathBuf};
 
 use super::find::{DEPTH, FLOWS, Found, list, stem};
 use crate::format::{FlowFormat, Formats};
-use crate::permission::is_protected;
+use crate::permission::has_protected;
 
 /// The folders of a project that have called files at any depth.
 const FOLDERS: &[&str] = &[FLOWS, "agents", "trees"];
@@ -58,12 +58,9 @@ fn by_path(
     name: &str,
     formats: Formats,
 ) -> Result<FoundFormat, NotCalled> {
-    let plain = |part: Component<'_>| match part {
-        Component::Normal(name) => !is_protected(&name.to_string_lossy()),
-        Component::CurDir => true,
-        Component::ParentDir | Component::RootDir | Component::Prefix(_) => false,
-    };
-    if !Path::new(name).components().all(plain) {
+    let plain = |part| matches!(part, Component::Normal(_) | Component::CurDir);
+    let given = Path::new(name);
+    if !given.components().all(plain) || has_protected(given) {
         return Err(NotCalled::Outside);
     }
     let flows = root.join(FLOWS);
@@ -75,11 +72,10 @@ fn by_path(
         return Err(NotCalled::Missing);
     };
     let inside = |folder: &Path| match (path.canonicalize(), folder.canonicalize()) {
-        (Ok(path), Ok(folder)) => path.strip_prefix(folder).is_ok_and(|inside| {
-            inside
-                .components()
-                .all(|part| !is_protected(&part.as_os_str().to_string_lossy()))
-        }),
+        (Ok(path), Ok(folder)) => {
+            let inside = path.strip_prefix(folder);
+            inside.is_ok_and(|inside| !has_protected(inside))
+        }
         (_, _) => false,
     };
     if !inside(folder) && !inside(root) {

@@ -19,6 +19,18 @@ pub fn is_protected(component: &str) -> bool {
             .any(|name| name.eq_ignore_ascii_case(component))
 }
 
+/// Tells whether a part of a path is protected wherever it occurs.
+pub fn has_protected(path: &Path) -> bool {
+    let mut parts = path.components();
+    parts.any(|part| is_protected(&part.as_os_str().to_string_lossy()))
+}
+
+/// Tells whether a part of a path is protected from being written.
+pub fn has_write_protected(path: &Path) -> bool {
+    let mut parts = path.components();
+    parts.any(|part| is_write_protected(&part.as_os_str().to_string_lossy()))
+}
+
 /// Tells whether a path component is protected from being written.
 pub fn is_write_protected(component: &str) -> bool {
     is_protected(component) || component.eq_ignore_ascii_case(SETTINGS)

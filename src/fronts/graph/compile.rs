@@ -372,9 +372,12 @@ impl Flow<'_> {
     /// Returns the lines of a tool in the map of tools.
     fn tool_lines(&self, used: &Used<'_>) -> Vec<String> {
         let tool = &used.tool;
-        let asks = match tool.mode {
-            super::spec::Mode::ReadOnly => "",
-            super::spec::Mode::ReadWrite => " :asks? true",
+        let asks = match (tool.mode, self.listed(tool)) {
+            (super::spec::Mode::ReadOnly, None) => String::new(),
+            (super::spec::Mode::ReadOnly, Some(listed)) => {
+                format!(" :asks? (not (:read-only? {listed}))")
+            }
+            (super::spec::Mode::ReadWrite, _) => " :asks? true".to_owned(),
         };
         let head = format!(
             "{{:name {} :source {}{asks}",
@@ -409,24 +412,19 @@ impl Flow<'_> {
                 },
             ),
             Origin::Mcp(server) => {
-                let servers = self.used_servers();
-                let idx = servers
-                    .iter()
-                    .position(|(known, _)| known.id == server.id)
-                    .unwrap_or(0);
-                let name = quoted(tool.name);
+                let (name, listed) = (quoted(tool.name), self.listed(tool).unwrap_or_default());
                 let reads = match tool.mode {
-                    super::spec::Mode::ReadOnly => " :read-only? true",
-                    super::spec::Mode::ReadWrite => "",
+                    super::spec::Mode::ReadOnly => format!(" :read-only? (:read-only? {listed})"),
+                    super::spec::Mode::ReadWrite => String::new(),
                 };
                 (
                     vec![
-                        format!(" :description (:description (server-{} {name}))", idx + 1),
-                        format!(" :schema (:schema (server-{} {name}))", idx + 1),
+                        format!(" :description (:description {listed})"),
+                        format!(" :schema (:schema {listed})"),
                     ],
                     format!(
                         " :call (fn [id args timeout] (:content (flow/step :mcp id {{:adapter {} :tool {name} :arguments args{reads} :timeout timeout}})))}}",
-                        adapter(idx)
+                        adapter(self.place(server))
                     ),
                 )
             }
@@ -435,6 +433,24 @@ impl Flow<'_> {
         lines.insert(0, keyword(&used.key));
         lines.push(call);
         lines
+    }
+
+    /// Returns the index of a server among those that nodes use.
+    fn place(&self, server: &Server) -> usize {
+        let servers = self.used_servers();
+        let mut servers = servers.iter();
+        let found = servers.position(|(known, _)| known.id == server.id);
+        found.unwrap_or(0)
+    }
+
+    /// Returns the form that reads a tool from the list which its server gave at the beginning of the run. Only the server knows
+    /// whether a tool changes something.
+    fn listed(&self, tool: &Tool<'_>) -> Option<String> {
+        let Origin::Mcp(server) = tool.origin else {
+            return None;
+        };
+        let idx = self.place(server) + 1;
+        Some(format!("(server-{idx} {})", quoted(tool.name)))
     }
 }
 

@@ -38,6 +38,19 @@ pub enum GraphError {
     Engine(#[from] EngineError),
 }
 
+impl Refusal {
+    /// Returns the refusal of a body whose text is wrong.
+    pub fn malformed(why: &dyn std::fmt::Display) -> Refusal {
+        Refusal {
+            status: Status::BadRequest,
+            code: super::codes::MALFORMED,
+            error: format!("the body is not valid: {why}"),
+            more: Vec::new(),
+            retry_after: None,
+        }
+    }
+}
+
 impl From<flowstone_engine::ports::StoreError> for GraphError {
     fn from(error: flowstone_engine::ports::StoreError) -> GraphError {
         GraphError::Engine(error.into())

@@ -152,6 +152,13 @@ impl Projection {
         &self.calls
     }
 
+    /// Returns the call that began last of those that have not ended, as in its events; empty if there is none.
+    pub fn underway(&self) -> Map<String, Json> {
+        let mut calls = self.calls.iter();
+        let call = calls.rfind(|call| self.open.contains_key(&call.id));
+        call.map(Call::fields).unwrap_or_default()
+    }
+
     /// Returns the node that is visited or was visited last, with the number of the visit.
     pub fn node(&self) -> Option<(&str, usize)> {
         let (id, _) = self.chain.nodes.get(self.begun.checked_sub(1)?)?;
@@ -332,10 +339,20 @@ impl Projection {
     }
 
     fn paused(&mut self, event: &Event, out: &mut Vec<RunEvent>) {
-        let Some(mut payload) = self.asked.take() else {
-            return;
-        };
         let data = codec::decode(&event.data).unwrap_or(Value::Nil);
+        let offered = data.get("actions").and_then(items).unwrap_or_default();
+        let mut payload = match self.asked.take() {
+            Some(asked) => asked,
+            None if offered.is_empty() => return,
+            // A question about the step of a call, which the flow did not ask.
+            None => {
+                let mut payload = self.underway();
+                let names = offered.iter().filter_map(name_of);
+                let names: Vec<String> = names.map(|name| name.to_string()).collect();
+                payload.insert("actions".to_owned(), json!(names));
+                Json::Object(payload)
+            }
+        };
         let wait = data
             .get("wait")
             .and_then(Value::as_str)

@@ -140,6 +140,12 @@ async fn server(project: ProjectView<'_>, id: &str) -> Result<Option<Server>, En
     }
     let connections = project.settings.get("connections");
     let connection = connections.and_then(|all| all.get(id));
+    if connection.is_none() {
+        let rows = Registry::Servers.list_in(project.stores).await?;
+        let named = rows.iter().find(|row| row["name"] == id);
+        let id_of = |row: &Json| row["id"].as_str().unwrap_or_default().to_owned();
+        return Ok(named.map(|row| server_of_row(&id_of(row), row)));
+    }
     let backend = connection
         .and_then(|it| it.get("backend"))
         .and_then(name_of);

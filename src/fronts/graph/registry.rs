@@ -39,6 +39,14 @@ impl Registry {
         self.rows().list(engine).await
     }
 
+    /// As [`Registry::list`], without an engine.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn list_in(self, stores: &Stores) -> Result<Vec<Json>, EngineError> {
+        self.rows().list_in(stores).await
+    }
+
     /// Returns the definition under a key.
     ///
     /// # Errors

@@ -17,6 +17,7 @@ use serde_json::{Value as Json, json};
 
 use super::access::{Kind, SEAT, Who, may_call_back, within_limits};
 use super::agents::Agent;
+use super::answers::about_step;
 use super::audit::canonical;
 use super::codes;
 use super::compile::{Target, slug};
@@ -25,6 +26,7 @@ use super::events::{BARE_INPUT, Chain, Projection, RunEvent, failure_of, input_o
 use super::project;
 use super::shape::{self, Issue, Member, Shape};
 use super::webhooks;
+use crate::address::host_of;
 
 /// How long an idempotency key is kept.
 const KEY_MS: i64 = 86_400_000;
@@ -85,11 +87,10 @@ impl Start {
                 "expected 1 to 128 characters, got none",
             ));
         }
-        let is_http = |url: &String| url.starts_with("http://") || url.starts_with("https://");
-        if text("webhook_url").is_some_and(|url| !is_http(&url)) {
+        if text("webhook_url").is_some_and(|url| host_of(&url).is_none()) {
             issues.push(Issue::at(
                 &[json!("webhook_url")],
-                "expected an address that begins with http:// or https://",
+                "expected an address that begins with http:// or https://, without credentials in it",
             ));
         }
         let members = body.get("input").and_then(Json::as_object);
@@ -189,6 +190,14 @@ pub async fn start(
         return Err(GraphError::new(Status::BadRequest, codes::DISABLED, error));
     }
     may_call_back(who, start)?;
+    if let Some(url) = start.webhook_url.as_deref()
+        && !webhooks::may_call(engine, url)
+    {
+        let message = "the project does not allow this address: name its host in `:allow {:net [...]}` of flowstone.edn";
+        let issue = Issue::at(&[json!("webhook_url")], message);
+        let error = "the body is not valid";
+        return Err(GraphError::invalid(codes::MALFORMED, error, &[issue]));
+    }
     let now_ms = engine.now_ms();
     let receipts: Vec<NewReceipt> = start.receipt(agent, who, now_ms).into_iter().collect();
     if let Some(known) = replayed(engine, start, &receipts, now_ms).await? {
@@ -384,7 +393,7 @@ async fn status_of(
     })
 }
 
-async fn waits(engine: &Engine, run: &RunId) -> Result<Vec<WaitRow>, EngineError> {
+pub(super) async fn waits(engine: &Engine, run: &RunId) -> Result<Vec<WaitRow>, EngineError> {
     let filter = WaitFilter {
         run: Some(run.clone()),
         all: true,
@@ -393,7 +402,7 @@ async fn waits(engine: &Engine, run: &RunId) -> Result<Vec<WaitRow>, EngineError
     engine.list_waits(filter).await
 }
 
-fn open_wait(waits: &[WaitRow]) -> Option<&WaitRow> {
+pub(super) fn open_wait(waits: &[WaitRow]) -> Option<&WaitRow> {
     waits.iter().find(|wait| wait.state == WaitState::Open)
 }
 
@@ -436,8 +445,11 @@ pub async fn show(engine: &Engine, row: &RunRow) -> Result<Json, GraphError> {
         if let Some((node, step)) = projection.node() {
             run["checkpoint"] = json!({"step": step, "node_id": node});
         }
-        if let (Some(pause), "paused") = (projection.pause(), status) {
-            run["pause"] = pause.payload.clone();
+        if status == "paused" {
+            let waits = waits(engine, &row.id).await?;
+            let asked = open_wait(&waits).and_then(|wait| about_step(wait, projection.underway()));
+            let pause = projection.pause().map(|pause| pause.payload.clone());
+            run["pause"] = json!(asked.or(pause));
         }
     }
     Ok(run)
@@ -498,158 +510,6 @@ async fn over(engine: &Engine, row: &RunRow) -> Result<GraphError, GraphError> {
         format!("the run `{}` is {status}", row.id),
     )
     .with("run_status", json!(status)))
-}
-
-/// The answer of a person to a paused run.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Answer {
-    token: Option<String>,
-    said: Said,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-enum Said {
-    Approved(bool),
-    Input(Json),
-}
-
-const RESUME: Shape = Shape::Object(&[
-    Member::optional(
-        "approval_token",
-        Shape::Text(256),
-        "The token of `run_paused`.",
-    ),
-    Member::optional("approved", Shape::Bool, "Whether the call may run."),
-    Member::optional("input", Shape::Any, "What an `interrupt` asks for."),
-    Member::optional("reason", Shape::Text(10_000), "Why the call may not run."),
-]);
-
-impl Answer {
-    /// Reads the body of a resume.
-    ///
-    /// # Errors
-    /// When it is not valid.
-    pub fn read(body: &Json) -> Result<Answer, GraphError> {
-        let mut issues = Vec::new();
-        shape::check(&RESUME, body, &[], &mut issues);
-        let token = body
-            .get("approval_token")
-            .and_then(Json::as_str)
-            .map(str::to_owned);
-        let approved = body.get("approved").and_then(Json::as_bool);
-        let said = match (approved, body.get("input")) {
-            (Some(_), None) if token.is_none() => {
-                issues.push(Issue::at(
-                    &[json!("approval_token")],
-                    "`approval_token` is missing",
-                ));
-                None
-            }
-            (Some(approved), None) => Some(Said::Approved(approved)),
-            (None, Some(input)) => Some(Said::Input(input.clone())),
-            (None, None) | (Some(_), Some(_)) => {
-                if issues.is_empty() {
-                    issues.push(Issue::at(
-                        &[],
-                        "expected `approved` with `approval_token`, or `input`",
-                    ));
-                }
-                None
-            }
-        };
-        match said {
-            Some(said) if issues.is_empty() => Ok(Answer { token, said }),
-            Some(_) | None => Err(GraphError::invalid(
-                codes::MALFORMED,
-                "the body is not valid",
-                &issues,
-            )),
-        }
-    }
-
-    /// Tells whether the answer decides about a call, which needs the right to approve.
-    pub fn is_decision(&self) -> bool {
-        matches!(self.said, Said::Approved(_))
-    }
-}
-
-/// Answers the wait of a paused run, and returns the new state.
-///
-/// # Errors
-/// When the run is not paused, the token is not that of the pause, or the answer is of the wrong kind.
-pub async fn resume(
-    engine: &Engine,
-    row: &RunRow,
-    answer: &Answer,
-    caller: flowstone_engine::Caller,
-) -> Result<&'static str, GraphError> {
-    let waits = waits(engine, &row.id).await?;
-    let open = open_wait(&waits);
-    if let Some(token) = &answer.token {
-        let named = waits.iter().find(|wait| wait.id == *token);
-        if named.is_none() && open.is_some() {
-            return Err(GraphError::new(
-                Status::Forbidden,
-                codes::NOT_PAUSED,
-                "the approval token is not that of this pause",
-            ));
-        }
-        if named.is_some_and(|wait| wait.state != WaitState::Open) {
-            return Err(GraphError::new(
-                Status::Conflict,
-                codes::NOT_PAUSED,
-                "the approval token was used before",
-            ));
-        }
-    }
-    let Some(wait) = open.filter(|_| !row.status.is_final()) else {
-        let error = format!("the run `{}` is not paused", row.id);
-        return Err(GraphError::new(Status::Conflict, codes::NOT_PAUSED, error));
-    };
-    let is_approval = wait.path.ends_with(".approval");
-    let how = flowstone_engine::Answering {
-        caller,
-        ..flowstone_engine::Answering::default()
-    };
-    match (&answer.said, is_approval) {
-        (Said::Approved(approved), true) => {
-            let remark = flowstone_engine::Remark::default();
-            engine.decide_wait(&wait.id, *approved, remark, how).await
-        }
-        (Said::Input(input), false) => {
-            let payload = Value::map([(Value::keyword("input"), from_json(input))]);
-            let target = flowstone_engine::ports::Target::Name(wait.id.clone());
-            engine.answer_waits(target, &payload, how).await
-        }
-        (Said::Approved(_), false) => {
-            return Err(wrong_kind("the run asks for `input`, not for an approval"));
-        }
-        (Said::Input(_), true) => {
-            return Err(wrong_kind("the run asks for an approval, not for `input`"));
-        }
-    }
-    .map_err(decided)?;
-    Ok(match status(engine, &engine.run(&row.id).await?).await? {
-        // The wait is answered; a worker continues the run.
-        "running" => "queued",
-        status => status,
-    })
-}
-
-fn wrong_kind(error: &str) -> GraphError {
-    GraphError::new(Status::BadRequest, codes::MALFORMED, error)
-}
-
-/// Of two simultaneous answers, only one is accepted.
-fn decided(error: EngineError) -> GraphError {
-    match error {
-        EngineError::AlreadyDecided(_) => GraphError::new(
-            Status::Conflict,
-            codes::NOT_PAUSED,
-            "the approval token was used before",
-        ),
-        error => error.into(),
-    }
 }
 
 /// Tells whether a run may have more events.

@@ -101,6 +101,12 @@ fn shown(mut row: Json) -> Json {
         return row;
     };
     let has_auth = members.remove("secret").is_some();
+    // The query of an address may be a key.
+    if let Some(url) = members.get_mut("url")
+        && let Some((address, _)) = url.as_str().and_then(|url| url.split_once('?'))
+    {
+        *url = json!(format!("{address}?..."));
+    }
     members.insert(
         "auth".to_owned(),
         match has_auth {
@@ -118,6 +124,7 @@ fn shown(mut row: Json) -> Json {
 pub async fn create(engine: &Engine, body: Json) -> Result<Json, GraphError> {
     let mut issues = Vec::new();
     shape::check(&SERVER, &body, &[], &mut issues);
+    issues.iter_mut().for_each(hide_credentials);
     let text = |key: &str| body.get(key).and_then(Json::as_str).map(str::to_owned);
     let url = text("url").unwrap_or_default();
     let host = host_of(&url);
@@ -163,6 +170,16 @@ pub async fn create(engine: &Engine, body: Json) -> Result<Json, GraphError> {
     let row = Json::Object(row);
     Registry::Servers.put(engine, &id, &row).await?;
     Ok(shown(row))
+}
+
+/// What is wrong with credentials is said without them.
+fn hide_credentials(issue: &mut Issue) {
+    let member = issue.path.first().and_then(Json::as_str);
+    if matches!(member, Some("auth" | "auth_header"))
+        && let Some((expected, _)) = issue.message.split_once(", got ")
+    {
+        issue.message = expected.to_owned();
+    }
 }
 
 /// Returns the bearer token in a body.

@@ -10,6 +10,7 @@ use flowstone_engine::ids::RunId;
 use flowstone_engine::ports::{Random as _, RunFilter, RunRow, RunStatus, SystemRandom};
 use flowstone_engine::{Engine, EngineError, StartOptions};
 use flowstone_model::json::from_json;
+use flowstone_steps::permissions::may_reach;
 use serde_json::{Value as Json, json};
 
 use super::events::{failure_of, output_of};
@@ -19,6 +20,8 @@ use super::registry::Registry;
 pub const MARK: &str = "graph-hook:";
 /// How long a row without a run is kept: its start may be in progress.
 const STARTING_MS: i64 = 3_600_000;
+/// The slug of the flow of a call.
+const SLUG: &str = "graph-webhook";
 /// The flow of a call. An attempt that fails is repeated after 2, 4, 8 and 16 seconds.
 const FLOW: &str = "{:slug :graph-webhook
  :name \"Webhook of a graph run\"
@@ -29,6 +32,11 @@ const FLOW: &str = "{:slug :graph-webhook
                       :retry {:max-attempts 5 :initial-interval-ms 2000 :coefficient 2.0 :max-interval-ms 300000
                               :jitter 0.0}})
           nil)}";
+
+/// Tells whether the project allows the call of an address.
+pub fn may_call(engine: &Engine, url: &str) -> bool {
+    may_reach(&engine.permissions_of(SLUG), url)
+}
 
 /// Notes the address that is called at the end of a run that is about to start. Returns the external id for the run.
 ///

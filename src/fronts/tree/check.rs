@@ -249,6 +249,9 @@ impl Reading {
             }
         }
         let [var, constants] = names.map(|name| self.store(&place.at(name), state.get(name)));
+        if let Err(error) = super::scope::check_store(&Json::Object(var.clone())) {
+            self.problem(&place.at(names[0]), &error.to_string());
+        }
         (dialect, var, constants)
     }
 

@@ -6,6 +6,7 @@ use std::path::{Component, Path, PathBuf};
 use std::rc::Rc;
 
 use flowstone_engine::rooted::Root;
+use flowstone_flow::permission::{PROTECTED, has_protected};
 use flowstone_lang::value::Value;
 use flowstone_model::json::{items, to_json};
 use flowstone_steps::http::yaml;
@@ -96,11 +97,17 @@ impl Files {
         if let Some(read) = self.read.get(path) {
             return Ok(read.clone());
         }
-        if path.contains("://") || path.starts_with('/') {
-            return match &mut self.elsewhere {
-                Some(elsewhere) => elsewhere.get(path),
-                None => Err("files outside the project's folder are off".to_owned()),
+        let is_elsewhere = path.contains("://") || path.starts_with('/');
+        if let Some(elsewhere) = &mut self.elsewhere {
+            let target = match is_elsewhere {
+                true => Some(path.to_owned()),
+                false => outside(&self.root, path),
             };
+            if let Some(target) = target {
+                return elsewhere.get(&target);
+            }
+        } else if is_elsewhere {
+            return Err("files outside the project's folder are off".to_owned());
         }
         if self.read.len() >= FILES_MAX {
             return Err(format!("the tree has more than {FILES_MAX} files"));
@@ -112,11 +119,18 @@ impl Files {
     }
 
     fn text(&self, path: &str) -> Result<String, String> {
+        let secret = || format!("a tree has no part in or called {}", PROTECTED.join(", "));
+        if has_protected(Path::new(path)) {
+            return Err(secret());
+        }
         let real = std::fs::canonicalize(self.root.path().join(path));
         let real = real.map_err(|error| describe(&error))?;
         let inside = real.strip_prefix(self.root.path()).ok();
         let inside = inside.and_then(Path::to_str);
         let inside = inside.ok_or("it leads outside the project's folder")?;
+        if has_protected(Path::new(inside)) {
+            return Err(secret());
+        }
         let file = self.root.file(inside).map_err(|error| describe(&error))?;
         let mut text = String::new();
         let read = file.take(FILE_MAX + 1).read_to_string(&mut text);
@@ -125,6 +139,14 @@ impl Files {
             false => Ok(text),
         }
     }
+}
+
+/// Returns the file outside a folder that a link in it leads to.
+fn outside(root: &Root, path: &str) -> Option<String> {
+    let path = Path::new(path);
+    let real = std::fs::canonicalize(root.path().join(path)).ok()?;
+    let leads_out = !has_protected(path) && !real.starts_with(root.path());
+    leads_out.then(|| real.to_str().map(str::to_owned))?
 }
 
 /// Returns an absolute path without `.` and `..`.

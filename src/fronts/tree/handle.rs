@@ -3,6 +3,7 @@
 use std::path::{Component, Path, PathBuf};
 
 use flowstone_engine::ids::RunId;
+use flowstone_flow::permission::has_write_protected;
 
 use super::check::decoded;
 use super::error::TreeError;
@@ -155,8 +156,11 @@ fn below(project: &Path, path: &Path) -> Result<String, String> {
     };
     let path: PathBuf = folder.join(name);
     let inside = path.strip_prefix(&project).map_err(|_| outside())?;
-    if inside.starts_with(".flowstone") {
-        return Err("`.flowstone` belongs to the runtime".to_owned());
+    if has_write_protected(inside) {
+        return Err("files in or called .flowstone, .git and .env are not for runs".to_owned());
+    }
+    if inside.extension().is_none_or(|it| it != "json") {
+        return Err("the name of a document ends in .json".to_owned());
     }
     let inside = inside.to_str().ok_or_else(outside)?;
     Ok(inside.to_owned())

@@ -135,6 +135,14 @@ pub(super) fn note<'a>(name: &'static str, text: &'a str) -> Result<&'a str, Tre
     }
 }
 
+/// Checks the size of `$VAR` as a whole.
+///
+/// # Errors
+/// [`TreeError::TooLarge`].
+pub(super) fn check_store(var: &Json) -> Result<(), TreeError> {
+    check_size("$VAR", size(var), STORE_MAX)
+}
+
 fn check_size(what: &'static str, size: usize, most: usize) -> Result<(), TreeError> {
     match size > most {
         true => Err(TreeError::TooLarge { what, size, most }),

@@ -18,6 +18,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::{HeaderMap, StatusCode, header};
 use flowstone_fronts::graph::error::{GraphError, Refusal, Status};
+use flowstone_fronts::json_text::{self, JsonTextError};
 use serde_json::{Value as Json, json};
 
 use super::problem::Problem;
@@ -50,7 +51,12 @@ async fn read(headers: &HeaderMap, body: Body) -> Result<Option<Json>, Problem> 
         return Ok(None);
     }
     refuse_other_types(headers)?;
-    json(&bytes).map(Some)
+    let body = json(&bytes)?;
+    // An integer that would be rounded is refused.
+    match json_text::read(&String::from_utf8_lossy(&bytes)) {
+        Err(error @ JsonTextError::Digits { .. }) => Err(of_refusal(Refusal::malformed(&error))),
+        Ok(_) | Err(_) => Ok(Some(body)),
+    }
 }
 
 /// Reads a JSON body; an empty one is an empty object.

@@ -435,6 +435,7 @@ fn handles_and_arguments_are_checked() {
             answer["error"].as_str().unwrap_or_default().to_owned()
         };
         let tree = json!({"tree_uri": "deploy.yaml"});
+        std::fs::create_dir(project.path(".git")).expect("a folder");
         assert_eq!(
             error(URI, "start_execution", tree.clone()).await,
             "Execution already exists: run://deploy-1"
@@ -449,6 +450,11 @@ fn handles_and_arguments_are_checked() {
             ("memory://", "the name is empty"),
             ("file:///etc/run.json", "it is outside the project's folder"),
             ("file://relative.json", "the path is not absolute"),
+            (&*project.uri(".env"), "are not for runs"),
+            (&*project.uri(".env.json"), "are not for runs"),
+            (&*project.uri(".git/run.json"), "are not for runs"),
+            (&*project.uri("flowstone.edn"), "are not for runs"),
+            (&*project.uri("evil.edn"), "ends in .json"),
         ] {
             let said = error(uri, "start_execution", tree.clone()).await;
             assert!(said.contains(why), "{uri}: {said}");

@@ -93,6 +93,7 @@ fn parsed(document: &Json) -> Result<(Tree, Value), String> {
     if let Some(key) = super::super::scope::refused_key(&document["var"]) {
         return Err(format!("var has the key `{key}`, which is refused"));
     }
+    super::super::scope::check_store(&document["var"]).map_err(|error| error.to_string())?;
     let mut from = vec![
         ("status", Value::from(status.as_str())),
         ("phase", Value::from(phase.as_str())),

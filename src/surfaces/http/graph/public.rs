@@ -9,8 +9,9 @@ use flowstone_engine::feed_event::instant;
 use flowstone_engine::ports::RunRow;
 use flowstone_engine::token::Scope;
 use flowstone_fronts::graph::access::open;
-use flowstone_fronts::graph::error::{GraphError, Status};
-use flowstone_fronts::graph::{codes, runs};
+use flowstone_fronts::graph::answers::{self, Rights};
+use flowstone_fronts::graph::error::GraphError;
+use flowstone_fronts::graph::runs;
 use serde_json::{Value as Json, json};
 
 use super::read_object;
@@ -103,7 +104,7 @@ async fn cancel(
     Ok(Answer::with(StatusCode::ACCEPTED, answered))
 }
 
-/// Accepts only the `{input}` of an interrupt: approvals are made by the owner.
+/// Accepts only the `{input}` of an interrupt.
 async fn resume(
     State(server): State<Shared>,
     visitor: Visitor,
@@ -114,13 +115,10 @@ async fn resume(
     let body = read_object(&headers, body).await?;
     let answered = server
         .ask(async move |cx: &EngineContext| {
-            let said = runs::Answer::read(&body)?;
+            let said = answers::Answer::read(&body)?;
             let row = own(cx, &visitor, &id).await?;
-            if said.is_decision() {
-                let error = "a call is approved by the owner of the project, with a token that has the scope `approve`";
-                return Err(GraphError::new(Status::Forbidden, codes::NOT_ALLOWED, error));
-            }
-            let status = runs::resume(&cx.engine, &row, &said, visitor.caller.decides()).await?;
+            let caller = (visitor.caller.decides(), Rights::Input);
+            let status = answers::resume(&cx.engine, &row, &said, caller).await?;
             Ok::<_, GraphError>(json!({"run_id": row.id.as_str(), "status": status}))
         })
         .await?;

@@ -9,6 +9,7 @@ use flowstone_engine::ports::RunRow;
 use flowstone_engine::token::Scope;
 use flowstone_fronts::graph::access::Who;
 use flowstone_fronts::graph::agents::Agent;
+use flowstone_fronts::graph::answers::{self, Rights};
 use flowstone_fronts::graph::error::GraphError;
 use flowstone_fronts::graph::runs::{self, Start, StartedRun};
 use serde_json::{Value as Json, json};
@@ -142,9 +143,10 @@ async fn resume(
     let body = read_object(&headers, body).await?;
     let answered = server
         .ask(async move |cx: &EngineContext| {
-            let said = runs::Answer::read(&body)?;
+            let said = answers::Answer::read(&body)?;
             let row = reached(cx, &visitor, (&name, &id)).await?;
-            let status = runs::resume(&cx.engine, &row, &said, visitor.caller.decides()).await?;
+            let caller = (visitor.caller.decides(), Rights::Decide);
+            let status = answers::resume(&cx.engine, &row, &said, caller).await?;
             Ok::<_, GraphError>(json!({"run_id": row.id.as_str(), "status": status}))
         })
         .await?;

@@ -1,0 +1,255 @@
+//! The answers of people to paused runs.
+
+use flowstone_engine::json::from_json;
+use flowstone_engine::ports::{RunRow, Target, WaitRow, WaitState};
+use flowstone_engine::{Answering, Caller, Engine, EngineError, Remark, codec};
+use flowstone_flow::flow::name_of;
+use flowstone_lang::value::Value;
+use flowstone_model::waits::actions;
+use serde_json::{Map, Value as Json, json};
+
+use super::codes;
+use super::error::{GraphError, Status};
+use super::runs::{open_wait, status, waits};
+use super::shape::{self, Issue, Member, Shape};
+
+/// The answer of a person to a paused run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answer {
+    token: Option<String>,
+    said: Said,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Said {
+    Approved(bool),
+    Input(Json),
+}
+
+/// What the caller of a resume may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rights {
+    /// Everything: the owner of the project, and those with the scope `approve`.
+    Decide,
+    /// Only the answer to an `interrupt`: whoever started the run.
+    Input,
+}
+
+/// What a paused run asks for.
+enum Asked {
+    Approval,
+    Input,
+    /// What to do about a step whose outcome is unknown, or that failed.
+    Step {
+        actions: Vec<String>,
+    },
+}
+
+impl Asked {
+    fn by(wait: &WaitRow) -> Result<Asked, EngineError> {
+        let details = codec::decode(&wait.details)?;
+        Ok(match details.get("question") {
+            Some(_) => Asked::Step {
+                actions: actions(&details),
+            },
+            None if wait.path.ends_with(".approval") => Asked::Approval,
+            None => Asked::Input,
+        })
+    }
+}
+
+/// Returns the payload of a pause that asks about a step: the question, its actions and what may be known about the call.
+pub(super) fn about_step(wait: &WaitRow, call: Map<String, Json>) -> Option<Json> {
+    let details = codec::decode(&wait.details).ok()?;
+    let question = details.get("question").and_then(name_of)?;
+    let mut payload = call;
+    payload.insert("question".to_owned(), json!(&*question));
+    payload.insert(
+        "reason".to_owned(),
+        json!(details.get("message").and_then(Value::as_str)),
+    );
+    payload.insert("actions".to_owned(), json!(actions(&details)));
+    payload.insert("approval_token".to_owned(), json!(wait.id));
+    Some(Json::Object(payload))
+}
+
+const RESUME: Shape = Shape::Object(&[
+    Member::optional(
+        "approval_token",
+        Shape::Text(256),
+        "The token of `run_paused`.",
+    ),
+    Member::optional("approved", Shape::Bool, "Whether the call may run."),
+    Member::optional(
+        "input",
+        Shape::Any,
+        "What an `interrupt` asks for, or the action for a step in doubt: `{\"action\": \"retry\"}`.",
+    ),
+    Member::optional("reason", Shape::Text(10_000), "Why the call may not run."),
+]);
+
+impl Answer {
+    /// Reads the body of a resume.
+    ///
+    /// # Errors
+    /// When it is not valid.
+    pub fn read(body: &Json) -> Result<Answer, GraphError> {
+        let mut issues = Vec::new();
+        shape::check(&RESUME, body, &[], &mut issues);
+        let token = body
+            .get("approval_token")
+            .and_then(Json::as_str)
+            .map(str::to_owned);
+        let approved = body.get("approved").and_then(Json::as_bool);
+        let said = match (approved, body.get("input")) {
+            (Some(_), None) if token.is_none() => {
+                issues.push(Issue::at(
+                    &[json!("approval_token")],
+                    "`approval_token` is missing",
+                ));
+                None
+            }
+            (Some(approved), None) => Some(Said::Approved(approved)),
+            (None, Some(input)) => Some(Said::Input(input.clone())),
+            (None, None) | (Some(_), Some(_)) => {
+                if issues.is_empty() {
+                    issues.push(Issue::at(
+                        &[],
+                        "expected `approved` with `approval_token`, or `input`",
+                    ));
+                }
+                None
+            }
+        };
+        match said {
+            Some(said) if issues.is_empty() => Ok(Answer { token, said }),
+            Some(_) | None => Err(GraphError::invalid(
+                codes::MALFORMED,
+                "the body is not valid",
+                &issues,
+            )),
+        }
+    }
+}
+
+/// Answers the wait of a paused run, and returns the new state.
+///
+/// # Errors
+/// When the run is not paused, the token is not that of the pause, the answer is of the wrong kind, or the caller may not decide.
+pub async fn resume(
+    engine: &Engine,
+    row: &RunRow,
+    answer: &Answer,
+    (caller, rights): (Caller, Rights),
+) -> Result<&'static str, GraphError> {
+    if rights == Rights::Input && matches!(answer.said, Said::Approved(_)) {
+        return Err(not_allowed("a call is approved"));
+    }
+    let waits = waits(engine, &row.id).await?;
+    let open = open_wait(&waits);
+    if let Some(token) = &answer.token {
+        let named = waits.iter().find(|wait| wait.id == *token);
+        if named.is_none() && open.is_some() {
+            return Err(GraphError::new(
+                Status::Forbidden,
+                codes::NOT_PAUSED,
+                "the approval token is not that of this pause",
+            ));
+        }
+        if named.is_some_and(|wait| wait.state != WaitState::Open) {
+            return Err(GraphError::new(
+                Status::Conflict,
+                codes::NOT_PAUSED,
+                "the approval token was used before",
+            ));
+        }
+    }
+    let Some(wait) = open.filter(|_| !row.status.is_final()) else {
+        let error = format!("the run `{}` is not paused", row.id);
+        return Err(GraphError::new(Status::Conflict, codes::NOT_PAUSED, error));
+    };
+    let asked = Asked::by(wait)?;
+    if rights == Rights::Input && matches!(asked, Asked::Step { .. }) {
+        return Err(not_allowed("a question about a step is answered"));
+    }
+    let how = Answering {
+        caller,
+        ..Answering::default()
+    };
+    match (&answer.said, asked) {
+        (Said::Approved(approved), Asked::Approval) => {
+            let remark = Remark::default();
+            engine.decide_wait(&wait.id, *approved, remark, how).await
+        }
+        (Said::Input(input), Asked::Input) => {
+            let payload = Value::map([(Value::keyword("input"), from_json(input))]);
+            let target = Target::Name(wait.id.clone());
+            engine.answer_waits(target, &payload, how).await
+        }
+        (Said::Input(input), Asked::Step { actions }) => {
+            let (action, remark) = chosen(input, &actions)?;
+            engine.choose(&wait.id, &action, remark, how).await
+        }
+        (Said::Approved(_), Asked::Input) => {
+            return Err(wrong_kind("the run asks for `input`, not for an approval"));
+        }
+        (Said::Input(_), Asked::Approval) => {
+            return Err(wrong_kind("the run asks for an approval, not for `input`"));
+        }
+        (Said::Approved(_), Asked::Step { actions }) => return Err(no_action(&actions)),
+    }
+    .map_err(decided)?;
+    Ok(match status(engine, &engine.run(&row.id).await?).await? {
+        // The wait is answered; a worker continues the run.
+        "running" => "queued",
+        status => status,
+    })
+}
+
+/// Returns the action that an answer chooses, with its value and reason.
+fn chosen(input: &Json, actions: &[String]) -> Result<(String, Remark), GraphError> {
+    let action = input.as_str().or_else(|| input.get("action")?.as_str());
+    let action = action.unwrap_or_default().trim_start_matches(':');
+    if !actions.iter().any(|known| known == action) {
+        return Err(no_action(actions));
+    }
+    let remark = Remark {
+        text: input
+            .get("reason")
+            .and_then(Json::as_str)
+            .map(str::to_owned),
+        value: input.get("value").map(from_json),
+        ..Remark::default()
+    };
+    Ok((action.to_owned(), remark))
+}
+
+fn no_action(actions: &[String]) -> GraphError {
+    let error = format!(
+        "the run asks about a step: expected `input` with an `action`, one of {}",
+        actions.join(", ")
+    );
+    wrong_kind(&error)
+}
+
+fn not_allowed(what: &str) -> GraphError {
+    let error =
+        format!("{what} by the owner of the project, with a token that has the scope `approve`");
+    GraphError::new(Status::Forbidden, codes::NOT_ALLOWED, error)
+}
+
+fn wrong_kind(error: &str) -> GraphError {
+    GraphError::new(Status::BadRequest, codes::MALFORMED, error)
+}
+
+/// Of two simultaneous answers, only one is accepted.
+fn decided(error: EngineError) -> GraphError {
+    match error {
+        EngineError::AlreadyDecided(_) => GraphError::new(
+            Status::Conflict,
+            codes::NOT_PAUSED,
+            "the approval token was used before",
+        ),
+        error => error.into(),
+    }
+}
