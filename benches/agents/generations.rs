@@ -144,13 +144,14 @@ async fn generate(engine: &Engine, url: &str) -> std::result::Result<(), ApiErro
     let tool = json!({"name": "bench_add", "execute": {"url": url}});
     let tool = id(&tools::create(engine, tool).await?);
     let made = json!({"ai_provider_id": provider, "tool_ids": [tool], "max_steps": 100});
-    let found = Agent::find(engine, &id(&agent::create(engine, made).await?)).await?;
     let who = Who {
         started_by: "local".to_owned(),
         caller: Caller::default(),
         is_operator: true,
         token: None,
+        narrowed: Vec::new(),
     };
+    let found = Agent::find(engine, &id(&agent::create(engine, &who, made).await?)).await?;
     for _ in 0..AGENTS {
         let body = json!({"prompt": "Look at all of them."});
         generations::start(engine, &found, &who, body).await?;

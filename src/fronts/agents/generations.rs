@@ -577,7 +577,7 @@ impl View {
                 let kind = error.data.get("kind").and_then(name_of);
                 let name = code_name(code.as_deref(), kind.as_deref());
                 let text = error.display_text();
-                (name, wording::of_failure(&text, kind.as_deref()))
+                (name, wording::of_failure(text, kind.as_deref()))
             }
             _ => (
                 "GENERATION_ENDED".to_owned(),
