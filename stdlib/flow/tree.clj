@@ -200,7 +200,7 @@
     (coll? value) (some refused-key value)))
 
 (def ^:private var-max
-  "The characters that the start values of $VAR may have as JSON."
+  "The characters that the start values of $VAR may have, printed."
   262144)
 
 (defn- bad-var [message]
@@ -227,8 +227,8 @@
   (let [values (checked values)]
     (when-some [key (refused-key values)]
       (bad-var (str "has the key `" key "`, which is refused")))
-    (when (< var-max (count (json/write-str values)))
-      (bad-var (str "has more than " var-max " characters as JSON")))
+    (when (< var-max (count (pr-str values)))
+      (bad-var (str "has more than " var-max " characters")))
     values))
 
 (defn with-var

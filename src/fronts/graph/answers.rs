@@ -31,7 +31,7 @@ enum Said {
 pub enum Rights {
     /// Everything: the owner of the project, and those with the scope `approve`.
     Decide,
-    /// Only the answer to an `interrupt`: whoever started the run.
+    /// Only the answer to an `interrupt`: a caller that started the run.
     Input,
 }
 

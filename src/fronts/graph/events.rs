@@ -152,7 +152,7 @@ impl Projection {
         &self.calls
     }
 
-    /// Returns the call that began last of those that have not ended, as in its events; empty if there is none.
+    /// Returns the call that began last of those that have not ended, as in its events; empty if no call is in progress.
     pub fn underway(&self) -> Map<String, Json> {
         let mut calls = self.calls.iter();
         let call = calls.rfind(|call| self.open.contains_key(&call.id));

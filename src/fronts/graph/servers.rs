@@ -172,7 +172,7 @@ pub async fn create(engine: &Engine, body: Json) -> Result<Json, GraphError> {
     Ok(shown(row))
 }
 
-/// What is wrong with credentials is said without them.
+/// Leaves credentials out of the description of a problem.
 fn hide_credentials(issue: &mut Issue) {
     let member = issue.path.first().and_then(Json::as_str);
     if matches!(member, Some("auth" | "auth_header"))
