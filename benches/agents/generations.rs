@@ -149,7 +149,7 @@ async fn generate(engine: &Engine, url: &str) -> std::result::Result<(), ApiErro
         caller: Caller::default(),
         is_operator: true,
         token: None,
-        narrowed: Vec::new(),
+        narrowed: None,
     };
     let found = Agent::find(engine, &id(&agent::create(engine, &who, made).await?)).await?;
     for _ in 0..AGENTS {
