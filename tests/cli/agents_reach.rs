@@ -276,6 +276,7 @@ fn presets_that_no_action_takes_and_weak_secrets_are_refused() {
 fn credentials_of_tools_are_sent_encrypted_at_rest_and_shown_by_name() {
     let agents = Agents::serve();
     let url = agents.outside.url("/users/{userId}");
+    let parameters = json!({"type": "object", "properties": {"userId": {"type": "string"}}});
     for (header, value, secret) in [
         ("Authorization", "Bearer tool-t0ken-0123", "tool-t0ken-0123"),
         (
@@ -285,7 +286,7 @@ fn credentials_of_tools_are_sent_encrypted_at_rest_and_shown_by_name() {
         ),
         ("X-Api-Key", "key-0123456789", "key-0123456789"),
     ] {
-        let tool = json!({"name": "get_user", "execute": {"url": url, "method": "GET", "headers": {"X-Own": "a", header: value}}});
+        let tool = json!({"name": "get_user", "parameters": parameters, "execute": {"url": url, "method": "GET", "headers": {"X-Own": "a", header: value}}});
         let tool = agents.made("/tools", &tool);
         let path = format!("/tools/{tool}");
         let shown = agents.get(&path);
@@ -304,7 +305,7 @@ fn credentials_of_tools_are_sent_encrypted_at_rest_and_shown_by_name() {
         assert_eq!(last.header("x-own"), Some("a"), "{last:?}");
         assert_eq!(agents.send("DELETE", &path, &Value::Null).status, 204);
     }
-    let two = json!({"name": "t", "execute": {"url": url, "headers": {"Authorization": "Bearer tool-t0ken-0123", "X-Api-Key": "key-0123456789"}}});
+    let two = json!({"name": "t", "parameters": parameters, "execute": {"url": url, "headers": {"Authorization": "Bearer tool-t0ken-0123", "X-Api-Key": "key-0123456789"}}});
     assert_eq!(error(&agents.post("/tools", &two)), "400 VALIDATION_FAILED");
     let server = json!({"mcp": {"url": agents.outside.url("/mcp"), "headers": {"X-Api-Key": "key-0123456789"}}});
     let server = agents.mcp_tool("github", "/mcp", server);
