@@ -140,3 +140,48 @@ fn a_run_is_forked_after_an_approval_in_place() {
     assert_eq!(scratch.json_of(&["waits", "list"])["waits"], json!([]));
     assert_eq!(api.stop(), Some(0));
 }
+
+#[test]
+fn edited_arguments_of_the_wrong_type_are_refused() {
+    let scratch = project();
+    let api = Api::serve(&scratch);
+    let (run, wait) = waiting(&scratch, &api);
+    let mut open = wait;
+    for (a, is_right) in [
+        (json!("10"), false),
+        (json!([10]), false),
+        (json!(10), true),
+    ] {
+        let first = calls(&open)[0].clone();
+        let decision =
+            json!({"tool-call-id": first, "action": "edit", "arguments": {"a": a, "b": 20}});
+        let answer = json!({"action": "approve", "decisions": [decision]});
+        let id = open["id"].as_str().expect("an id");
+        let path = format!("/api/v1/waits/{id}/complete");
+        let answered = api.post(&path, &json!({"value": answer}));
+        assert_eq!(answered.status, 200, "{answered:?}");
+        if !is_right {
+            // The wait opens again, with what is wrong.
+            open = next_wait(&scratch, id);
+            let message = open["details"].to_string();
+            assert!(message.contains("could not be used"), "{message}");
+            assert!(message.contains("`a`"), "{message}");
+        }
+    }
+    let expected = json!([[{"a": 10, "b": 20}, true, null], [{"a": 3, "b": 4}, true, null]]);
+    assert_eq!(ended(&scratch, &api, &run), expected);
+    assert_eq!(api.stop(), Some(0));
+}
+
+/// Returns the wait that opens after another one.
+fn next_wait(scratch: &Scratch, before: &str) -> Value {
+    let started = std::time::Instant::now();
+    while started.elapsed() < std::time::Duration::from_secs(30) {
+        let waits = scratch.json_of(&["waits", "list"]);
+        match waits["waits"][0]["id"].as_str() {
+            Some(id) if id != before => return scratch.json_of(&["waits", "show", id]),
+            _ => std::thread::sleep(std::time::Duration::from_millis(50)),
+        }
+    }
+    panic!("no wait opened after `{before}`");
+}

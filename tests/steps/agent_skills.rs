@@ -127,6 +127,45 @@ fn a_link_out_of_a_skill_is_not_followed() {
     }
 }
 
+#[cfg(unix)]
+#[test]
+fn a_link_to_another_folder_of_the_source_is_not_followed() {
+    use std::os::unix::fs::symlink;
+
+    let paths = [
+        "link.md",
+        "folder/notes.md",
+        "inside.md",
+        "reference/vat.md",
+    ];
+    let asked = paths.map(|path| {
+        let arguments = format!("{{\"skill\": \"invoices\", \"path\": \"{path}\"}}");
+        read(&arguments)
+    });
+    let bench = bench(asked.into_iter().chain([says("ok")]).collect());
+    let project = &bench.project;
+    project.write("skills/private/notes.md", b"hidden");
+    project.write("skills/private/SKILL-of-another.md", INVOICES.as_bytes());
+    project.write("skills/linked/readme.md", b"no skill");
+    for (target, link) in [
+        ("../private/notes.md", "skills/invoices/link.md"),
+        ("../private", "skills/invoices/folder"),
+        ("reference/vat.md", "skills/invoices/inside.md"),
+        ("../private/SKILL-of-another.md", "skills/linked/SKILL.md"),
+    ] {
+        symlink(target, project.path().join(link)).expect("a link");
+    }
+    let found = bench.run(&agent(":skills \"skills\""));
+    assert_eq!(found, "[\"ok\" [false false false true]]");
+    for asked in bench.asked() {
+        assert!(!asked.to_string().contains("hidden"), "{asked}");
+    }
+    // A skill whose instructions are a link is not a skill, and links are not named as files.
+    let last = bench.asked().pop().expect("a request");
+    let results = results(&last);
+    assert!(results[0].contains("links are not followed"), "{results:?}");
+}
+
 #[test]
 fn a_skill_stays_as_it_was_when_the_agent_began() {
     let turns = vec![

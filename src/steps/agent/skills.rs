@@ -1,12 +1,14 @@
 //! `:skills` of an agent: folders with a `SKILL.md`, of which the prompt has the name and the description.
 //!
 //! A source of skills is resolved to an immutable tree before the first turn, so what the model reads later is what was
-//! there then. Everything is read by nested `:files` steps, and a path never leaves the folder of its skill.
+//! there then. Everything is read by nested `:files` steps, and a path never leaves the folder of its skill: only listed files
+//! are read, and links are not followed.
 
 mod front_matter;
 
 use std::rc::Rc;
 
+use flowstone_flow::flow::name_of;
 use flowstone_flow::step::{FieldType, NestedRequest, StepContext, StepError};
 use flowstone_lang::value::Value;
 use serde_json::json;
@@ -132,10 +134,12 @@ impl Skills {
         let skill = skill.ok_or_else(|| bad("there is no such skill".to_owned()))?;
         let path = path_of(arguments).unwrap_or(FILE);
         let is_plain = |part: &str| !matches!(part, "" | "." | "..");
-        if path.contains('\\') || !path.split('/').all(is_plain) {
+        let is_relative = !path.contains('\\') && path.split('/').all(is_plain);
+        // Only what the listing names: the path of a link, or one through a link, is not in it.
+        if !is_relative || path != FILE && !skill.files.iter().any(|file| file == path) {
             return Err(
                 bad(format!("`{path}` is not the path of a file of the skill"))
-                    .hint("a path is relative to the skill, such as `reference/forms.md`"),
+                    .hint("a path is relative to the skill, such as `reference/forms.md`; links are not followed"),
             );
         }
         Ok(ToolStep {
@@ -202,7 +206,8 @@ async fn of_source(cx: &StepContext, given: &Value) -> Result<Vec<Skill>, StepEr
     );
     let listed = listed.await?;
     let entries = listed.get("entries").and_then(items).unwrap_or_default();
-    let paths = entries.iter();
+    // Links are not followed, so they are neither files nor skills.
+    let paths = entries.iter().filter(|entry| !is_link(entry));
     let paths: Vec<&str> = paths
         .filter_map(|entry| entry.get("path")?.as_str())
         .collect();
@@ -248,6 +253,10 @@ async fn of_source(cx: &StepContext, given: &Value) -> Result<Vec<Skill>, StepEr
         })
     });
     skills.collect()
+}
+
+fn is_link(entry: &Value) -> bool {
+    entry.get("kind").and_then(name_of).as_deref() == Some("link")
 }
 
 /// Returns the tree of a source: a folder of the project, a source as `:files` takes it, or a tree.

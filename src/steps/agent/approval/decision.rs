@@ -78,9 +78,9 @@ fn of_call(own: &Value, call: &Call) -> Result<Decision, String> {
         Some("approve") => Ok(Decision::Approve),
         Some("reject") => Ok(Decision::Reject(reason(own))),
         Some("edit") => match own.get("arguments") {
-            Some(arguments) if !arguments.is_nil() => Ok(Decision::Edit(arguments.clone())),
+            Some(arguments @ Value::Map(_)) => Ok(Decision::Edit(arguments.clone())),
             _ => Err(format!(
-                "the decision `:edit` about the call `{}` needs `:arguments`",
+                "the decision `:edit` about the call `{}` needs `:arguments`, a map",
                 call.id
             )),
         },

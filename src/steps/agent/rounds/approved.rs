@@ -4,6 +4,7 @@ use flowstone_flow::step::StepError;
 
 use super::super::approval::{Approval, Decision, decisions};
 use super::super::calls::{Call, Refusal};
+use super::super::tools::Shape;
 use super::Rounds;
 
 /// How often a wait is opened again for an answer that does not fit.
@@ -97,12 +98,17 @@ impl Rounds<'_> {
         for (call, decision) in pending.iter().zip(&decided) {
             if let (Decision::Edit(arguments), Some(tool)) = (decision, self.tools.find(&call.name))
             {
-                (tool.call)(arguments).map_err(|error| {
-                    format!(
-                        "the arguments for the call `{}`: {}",
-                        call.id, error.message
-                    )
-                })?;
+                // Without a usable schema, only the tool itself checks.
+                let exact = Shape::new(&tool.name, &tool.parameters).ok();
+                let exact = exact.map_or(Ok(()), |shape| shape.check_as_given(arguments));
+                exact
+                    .and_then(|()| (tool.call)(arguments))
+                    .map_err(|error| {
+                        format!(
+                            "the arguments for the call `{}`: {}",
+                            call.id, error.message
+                        )
+                    })?;
             }
         }
         Ok(decided)

@@ -76,7 +76,22 @@ impl Shape {
             return Err(self.wrong(format!("the arguments are {}, not an object", named(&json))));
         }
         let mut json = json;
-        meant(&self.schema, &mut json);
+        meant(&self.schema, &mut json, Values::Corrected);
+        self.valid(json)
+    }
+
+    /// Checks arguments that a person gave. Names may have another spelling, as in a flow, but a value of the wrong type
+    /// is refused: only models write numbers as texts.
+    ///
+    /// # Errors
+    /// E0837, with a message for the person.
+    pub(crate) fn check_as_given(&self, given: &Value) -> Result<(), StepError> {
+        let mut json = to_json(given).map_err(|error| self.wrong(error.to_string()))?;
+        meant(&self.schema, &mut json, Values::AsGiven);
+        self.valid(json).map(|_| ())
+    }
+
+    fn valid(&self, json: Json) -> Result<Json, StepError> {
         let Some(validator) = &self.validator else {
             return Ok(json);
         };
@@ -141,19 +156,27 @@ impl Shape {
     }
 }
 
+/// Whether values are corrected, or names alone.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Values {
+    AsGiven,
+    Corrected,
+}
+
 /// Corrects what can only be interpreted in one way.
-fn meant(schema: &Json, value: &mut Json) {
+fn meant(schema: &Json, value: &mut Json, values: Values) {
     let types = types(schema);
-    if let Json::String(text) = &*value
+    if values == Values::Corrected
+        && let Json::String(text) = &*value
         && let Some(better) = of_text(&types, text)
     {
         *value = better;
     }
     match value {
-        Json::Object(object) => respell(schema, object),
+        Json::Object(object) => respell(schema, object, values),
         Json::Array(items) => {
             let inner = schema.get("items").unwrap_or(&Json::Null);
-            items.iter_mut().for_each(|item| meant(inner, item));
+            items.iter_mut().for_each(|item| meant(inner, item, values));
         }
         _ => {}
     }
@@ -178,7 +201,7 @@ fn of_text(types: &[&str], text: &str) -> Option<Json> {
     is_wanted.then_some(parsed)
 }
 
-fn respell(schema: &Json, object: &mut JsonMap<String, Json>) {
+fn respell(schema: &Json, object: &mut JsonMap<String, Json>, values: Values) {
     let Some(properties) = schema.get("properties").and_then(Json::as_object) else {
         return;
     };
@@ -200,7 +223,7 @@ fn respell(schema: &Json, object: &mut JsonMap<String, Json>) {
         };
         match properties.get(&name) {
             Some(schema) => {
-                meant(schema, &mut value);
+                meant(schema, &mut value, values);
                 let may_be_null = types(schema).is_empty() || types(schema).contains(&"null");
                 if value.is_null() && !may_be_null && !is_required(&name) {
                     continue;
