@@ -107,7 +107,7 @@ fn edited_arguments_must_fit_the_tool() {
     assert_ne!(bench.only_wait(), first);
     assert_eq!(bench.asked().len(), 1, "the model sees none of it");
     let kept = bench.project.everything_kept();
-    let reason = "The last answer could not be used: the decision `:edit` about the call `c1` needs `:arguments`.";
+    let reason = "The last answer could not be used: the decision `:edit` about the call `c1` needs a map of `:arguments`.";
     assert!(kept.contains(reason), "{kept}");
     let found = bench
         .project

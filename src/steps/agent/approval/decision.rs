@@ -80,7 +80,7 @@ fn of_call(own: &Value, call: &Call) -> Result<Decision, String> {
         Some("edit") => match own.get("arguments") {
             Some(arguments @ Value::Map(_)) => Ok(Decision::Edit(arguments.clone())),
             _ => Err(format!(
-                "the decision `:edit` about the call `{}` needs `:arguments`, a map",
+                "the decision `:edit` about the call `{}` needs a map of `:arguments`",
                 call.id
             )),
         },
