@@ -342,7 +342,7 @@ fn an_answer_that_does_not_fit_performs_nothing() {
         ),
         (
             "{:action :approve :decisions [{:tool-call-id \"c2\" :action :edit}]}",
-            "needs `:arguments`",
+            "needs a map of `:arguments`",
         ),
     ] {
         let bench = Bench::with(STEPS, vec![three()]);
