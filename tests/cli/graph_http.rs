@@ -689,3 +689,34 @@ fn an_input_cannot_name_a_webhook() {
     assert_eq!(refused.status, 400, "{refused:?}");
     assert!(refused.body.contains("graph/webhook"), "{refused:?}");
 }
+
+#[test]
+fn an_unknown_parameter_of_an_address_is_refused() {
+    let graphs = Graphs::serve();
+    graphs.agent("support-1", &calling("CALL", &["lookup"]), json!({}));
+    for address in [
+        "/agents?page=2",
+        "/agents/support-1?foo=1",
+        "/agents/support-1/runs?foo=1",
+        "/functions?limit=1",
+        "/mcp-servers?limit=1",
+    ] {
+        assert_eq!(graphs.get(address).problem(), "400 E1016", "{address}");
+    }
+    assert_eq!(graphs.get("/agents/support-1/runs?limit=x").status, 400);
+}
+
+#[test]
+fn a_list_of_runs_has_as_many_as_asked_for() {
+    let graphs = Graphs::serve();
+    graphs.agent("support-1", &calling("CALL", &["lookup"]), json!({}));
+    for _ in 0..3 {
+        let started = graphs.post("/agents/support-1/runs", &json!({"input": {}}));
+        assert_eq!(started.status, 201);
+    }
+    let count = |address: &str| graphs.get(address).json()["runs"].as_array().map(Vec::len);
+    assert_eq!(count("/agents/support-1/runs"), Some(3));
+    assert_eq!(count("/agents/support-1/runs?limit=2"), Some(2));
+    assert_eq!(count("/agents/support-1/runs?limit=0"), Some(1));
+    assert_eq!(count("/agents/support-1/runs?limit=99999"), Some(3));
+}

@@ -7,8 +7,8 @@ use flowstone_engine::feed_event::instant;
 use flowstone_engine::ids::RunId;
 use flowstone_engine::json::from_json;
 use flowstone_engine::ports::{
-    Delivered, Delivery, NewReceipt, News, RunQuery, RunRow, RunStatus, RunSummary, Stores,
-    WaitFilter, WaitRow, WaitState,
+    Delivered, Delivery, NewReceipt, News, RunQuery, RunRow, RunStatus, Stores, WaitFilter,
+    WaitRow, WaitState,
 };
 use flowstone_engine::{Engine, EngineError, StartOptions, Submitted};
 use flowstone_flow::flow::{LoadedFlow, reload};
@@ -36,8 +36,6 @@ const PAGE: usize = 500;
 const KEY_MAX: usize = 128;
 /// How often a start is counted again because another one came between.
 const TRIES: u32 = 100;
-/// Maximum number of runs in a list.
-const LISTED: usize = 500;
 
 /// A request to start a run.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -459,21 +457,14 @@ pub async fn show(engine: &Engine, row: &RunRow) -> Result<Json, GraphError> {
 ///
 /// # Errors
 /// When the store cannot be read.
-pub async fn list(
-    engine: &Engine,
-    agent: &str,
-    is_seen: impl Fn(&RunSummary) -> bool,
-) -> Result<Vec<Json>, GraphError> {
+pub async fn list(engine: &Engine, agent: &str, limit: usize) -> Result<Vec<Json>, GraphError> {
     let query = RunQuery {
         flow: Some(slug(agent)),
-        limit: LISTED,
+        limit,
         ..RunQuery::default()
     };
     let mut runs = Vec::new();
     for run in engine.summaries(query).await? {
-        if !is_seen(&run) {
-            continue;
-        }
         let facts = (run.status, run.begun, run.is_cancel_requested);
         runs.push(json!({
             "id": run.id.as_str(),

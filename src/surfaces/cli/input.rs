@@ -155,12 +155,12 @@ fn parse(name: &str, text: &str, syntax: Syntax) -> Result<Value, Report> {
     }
 }
 
-/// Tells whether a map or vector was probably intended as JSON, so that the JSON parser's error is more helpful.
 /// The code of a text that is not JSON.
 pub(crate) const NOT_JSON: &str = "E0906";
 /// The code of a text that is not exactly one value.
 pub(crate) const NOT_ONE: &str = "E0907";
 
+/// Tells whether a map or vector was probably intended as JSON, so that the JSON parser's error is more helpful.
 fn looks_like_json(text: &str) -> bool {
     let inside = text.trim_start().strip_prefix(['{', '[']);
     inside.is_some_and(|inside| inside.trim_start().starts_with('"') && inside.contains("\":"))

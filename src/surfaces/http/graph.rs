@@ -16,25 +16,39 @@ pub(crate) use visitor::{CallerAddress, Visitor};
 
 use axum::Router;
 use axum::body::Body;
+use axum::extract::Request;
 use axum::http::{HeaderMap, StatusCode, header};
+use axum::middleware::{Next, from_fn};
+use axum::response::{IntoResponse as _, Response};
 use flowstone_fronts::graph::error::{GraphError, Refusal, Status};
 use flowstone_fronts::json_text::{self, JsonTextError};
 use serde_json::{Value as Json, json};
 
 use super::problem::Problem;
-use super::request::{JSON_MAX, bytes, json, refuse_other_types};
+use super::request::{JSON_MAX, Query, bytes, json, refuse_other_types};
 use super::server::Shared;
 
 /// The beginning of the addresses of this front.
 const PREFIX: &str = "/v1/";
 
 pub(super) fn routes() -> Router<Shared> {
-    agents::routes()
-        .merge(events::routes())
+    let without_query = agents::routes()
         .merge(functions::routes())
         .merge(public::routes())
         .merge(runs::routes())
         .merge(servers::routes())
+        .route_layer(from_fn(refuse_parameters));
+    without_query
+        .merge(events::routes())
+        .merge(runs::list_routes())
+}
+
+/// Refuses a query: the addresses behind this layer take none.
+async fn refuse_parameters(request: Request, next: Next) -> Response {
+    match Query::read(request.uri().query(), &[]) {
+        Ok(_) => next.run(request).await,
+        Err(problem) => problem.into_response(),
+    }
 }
 
 /// Adds `error`, which clients of this API read, to a problem that lacks it.

@@ -2,7 +2,7 @@
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{Path, State};
+use axum::extract::{Path, RawQuery, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::{get, post};
 use flowstone_engine::ports::RunRow;
@@ -18,12 +18,20 @@ use super::read_object;
 use super::visitor::Visitor;
 use crate::http::answer::Answer;
 use crate::http::problem::Problem;
+use crate::http::request::Query;
 use crate::http::server::{EngineContext, Shared};
 use crate::http::trace;
 
+/// The default and the maximum number of runs in a list.
+const LISTED: (i64, i64) = (100, 500);
+
+pub(super) fn list_routes() -> Router<Shared> {
+    Router::new().route("/v1/{app_id}/agents/{name}/runs", get(list))
+}
+
 pub(super) fn routes() -> Router<Shared> {
     Router::new()
-        .route("/v1/{app_id}/agents/{name}/runs", get(list).post(start))
+        .route("/v1/{app_id}/agents/{name}/runs", post(start))
         .route("/v1/{app_id}/agents/{name}/runs/{id}", get(show))
         .route("/v1/{app_id}/agents/{name}/runs/{id}/cancel", post(cancel))
         .route("/v1/{app_id}/agents/{name}/runs/{id}/resume", post(resume))
@@ -34,12 +42,17 @@ async fn list(
     State(server): State<Shared>,
     visitor: Visitor,
     Path((_, name)): Path<(String, String)>,
+    RawQuery(query): RawQuery,
 ) -> Result<Answer, Problem> {
     visitor.owner(Scope::Read)?;
+    let query = Query::read(query.as_deref(), &["limit"])?;
+    let (usual, most) = LISTED;
+    let limit = query.number("limit")?.unwrap_or(usual).clamp(1, most);
+    let limit = usize::try_from(limit).unwrap_or(1);
     let runs = server
         .ask(async move |cx: &EngineContext| {
             visitor.agent(cx, &name).await?;
-            runs::list(&cx.engine, &name, |_| true).await
+            runs::list(&cx.engine, &name, limit).await
         })
         .await?;
     Ok(Answer::ok(json!({"runs": runs})))
