@@ -29,6 +29,7 @@ mod called;
 mod check;
 mod connections;
 mod docs;
+mod docs_command;
 mod endings;
 mod equivalent;
 mod error_data;

@@ -8,6 +8,7 @@ mod backup;
 mod check;
 mod completions;
 mod connections;
+mod docs;
 mod duration;
 mod eval;
 mod exit;
@@ -277,7 +278,9 @@ fn perform(cli: &Cli, app: &'static dyn App) -> exit::Exit {
         Command::Check(args) => check::run(args, app),
         Command::Completions(args) => completions::run(args),
         Command::Connections(args) => connections::run(args, app),
+        Command::Docs(args) => docs::run(args),
         Command::Eval(args) => eval::run(args, app),
+        Command::Explain(args) => docs::explain(args),
         Command::Flows(args) => flows::run(args, app),
         Command::Gc(args) => runs::collect_garbage(args, app),
         Command::Graph(args) => graph::run(args, app),

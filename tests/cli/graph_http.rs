@@ -710,8 +710,9 @@ fn an_unknown_parameter_of_an_address_is_refused() {
 fn a_list_of_runs_has_as_many_as_asked_for() {
     let graphs = Graphs::serve();
     graphs.agent("support-1", &calling("CALL", &["lookup"]), json!({}));
-    for _ in 0..3 {
-        let started = graphs.post("/agents/support-1/runs", &json!({"input": {}}));
+    for number in 0..3 {
+        let body = json!({"input": {"number": number}});
+        let started = graphs.post("/agents/support-1/runs", &body);
         assert_eq!(started.status, 201);
     }
     let count = |address: &str| graphs.get(address).json()["runs"].as_array().map(Vec::len);

@@ -158,7 +158,7 @@ fn sections(page: &'static str, text: &'static str) -> impl Iterator<Item = Sect
             .strip_prefix("## ")
             .or(line.trim_end().strip_prefix("### "));
         if let Some(heading) = heading.filter(|_| !is_code) {
-            starts.push((at, heading.trim().trim_matches('`')));
+            starts.push((at, without_ticks(heading.trim())));
         }
         at += line.len();
     }
@@ -177,6 +177,16 @@ fn sections(page: &'static str, text: &'static str) -> impl Iterator<Item = Sect
             heading,
             body: text[start..end].trim(),
         })
+}
+
+/// Returns the text of a heading that is code as a whole.
+fn without_ticks(heading: &str) -> &str {
+    let inner = heading
+        .strip_prefix('`')
+        .and_then(|it| it.strip_suffix('`'));
+    inner
+        .filter(|inner| !inner.contains('`'))
+        .unwrap_or(heading)
 }
 
 fn words(text: &str) -> impl Iterator<Item = String> + '_ {

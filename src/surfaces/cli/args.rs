@@ -1,6 +1,7 @@
 //! Commands and their options, with the examples in their help.
 
 mod connections;
+mod docs;
 mod flows;
 mod graph;
 mod jobs;
@@ -26,6 +27,7 @@ use clap_complete::Shell;
 use super::home::ExchangesWith;
 
 pub use connections::*;
+pub use docs::*;
 pub use flows::*;
 pub use graph::*;
 pub use jobs::*;
@@ -78,7 +80,9 @@ pub enum Command {
     Check(Check),
     Completions(Completions),
     Connections(Connections),
+    Docs(Docs),
     Eval(Eval),
+    Explain(Explain),
     Flows(Flows),
     Gc(Gc),
     Graph(Graph),

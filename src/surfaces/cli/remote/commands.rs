@@ -91,6 +91,8 @@ pub fn perform(command: &Command, address: &str, options: &ServerOptions) -> Opt
         Command::Backtest(args) => (args.json, Err(local_only("`backtest`"))),
         Command::Backup(args) => (args.json, Err(local_only("`backup`"))),
         Command::Completions(_) => (false, Err(local_only("`completions`"))),
+        // The manual is in the program.
+        Command::Docs(_) | Command::Explain(_) => return None,
         Command::Eval(_) => (false, Err(local_only("`eval`"))),
         Command::Gc(args) => (args.json, Err(local_only("`gc`"))),
         Command::Graph(_) => (false, Err(local_only("`graph`"))),
