@@ -93,6 +93,7 @@ mod many;
 mod mcp;
 #[cfg(unix)]
 mod mcp_questions;
+mod new;
 #[cfg(unix)]
 mod openapi;
 mod packaged;

@@ -24,6 +24,7 @@ mod log;
 mod mcp;
 mod misnamed;
 mod needs;
+mod new;
 mod outcome;
 mod output;
 mod paint;
@@ -284,9 +285,11 @@ fn perform(cli: &Cli, app: &'static dyn App) -> exit::Exit {
         Command::Flows(args) => flows::run(args, app),
         Command::Gc(args) => runs::collect_garbage(args, app),
         Command::Graph(args) => graph::run(args, app),
+        Command::Init(args) => new::init(args),
         Command::Jobs(args) => jobs::run(args, app),
         Command::Key(args) => key::run(args, app),
         Command::Mcp(args) => mcp::run(args, app),
+        Command::New(args) => new::run(args),
         Command::Reference(args) => reference::run(args, app),
         Command::Repl(args) => repl::run(args, app),
         Command::Resources(args) => resources::run(args, app),

@@ -7,6 +7,7 @@ mod graph;
 mod jobs;
 mod limits;
 mod mcp;
+mod new;
 mod permits;
 mod resources;
 mod runs;
@@ -33,6 +34,7 @@ pub use graph::*;
 pub use jobs::*;
 pub use limits::*;
 pub use mcp::*;
+pub use new::*;
 pub use permits::*;
 pub use resources::*;
 pub use runs::*;
@@ -86,9 +88,11 @@ pub enum Command {
     Flows(Flows),
     Gc(Gc),
     Graph(Graph),
+    Init(Init),
     Jobs(Jobs),
     Key(super::key::Key),
     Mcp(Mcp),
+    New(New),
     #[command(hide = true)]
     Reference(Reference),
     Repl(Repl),

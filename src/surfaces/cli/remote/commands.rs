@@ -96,6 +96,8 @@ pub fn perform(command: &Command, address: &str, options: &ServerOptions) -> Opt
         Command::Eval(_) => (false, Err(local_only("`eval`"))),
         Command::Gc(args) => (args.json, Err(local_only("`gc`"))),
         Command::Graph(_) => (false, Err(local_only("`graph`"))),
+        Command::Init(args) => (args.json, Err(local_only("`init`"))),
+        Command::New(args) => (args.json, Err(local_only("`new`"))),
         Command::Key(_) => (false, Err(local_only("`key`"))),
         Command::Mcp(_) => (false, Err(local_only("`mcp`"))),
         Command::Reference(_) => (false, Err(local_only("`reference`"))),
