@@ -30,6 +30,7 @@ mod check;
 mod connections;
 mod docs;
 mod docs_command;
+mod doctor;
 mod endings;
 mod equivalent;
 mod error_data;

@@ -9,6 +9,7 @@ mod check;
 mod completions;
 mod connections;
 mod docs;
+mod doctor;
 mod duration;
 mod eval;
 mod exit;
@@ -280,6 +281,7 @@ fn perform(cli: &Cli, app: &'static dyn App) -> exit::Exit {
         Command::Completions(args) => completions::run(args),
         Command::Connections(args) => connections::run(args, app),
         Command::Docs(args) => docs::run(args),
+        Command::Doctor(args) => doctor::run(args, app),
         Command::Eval(args) => eval::run(args, app),
         Command::Explain(args) => docs::explain(args),
         Command::Flows(args) => flows::run(args, app),

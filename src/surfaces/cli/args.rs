@@ -2,6 +2,7 @@
 
 mod connections;
 mod docs;
+mod doctor;
 mod flows;
 mod graph;
 mod jobs;
@@ -29,6 +30,7 @@ use super::home::ExchangesWith;
 
 pub use connections::*;
 pub use docs::*;
+pub use doctor::*;
 pub use flows::*;
 pub use graph::*;
 pub use jobs::*;
@@ -83,6 +85,7 @@ pub enum Command {
     Completions(Completions),
     Connections(Connections),
     Docs(Docs),
+    Doctor(Doctor),
     Eval(Eval),
     Explain(Explain),
     Flows(Flows),

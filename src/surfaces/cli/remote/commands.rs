@@ -93,6 +93,7 @@ pub fn perform(command: &Command, address: &str, options: &ServerOptions) -> Opt
         Command::Completions(_) => (false, Err(local_only("`completions`"))),
         // The manual is in the program.
         Command::Docs(_) | Command::Explain(_) => return None,
+        Command::Doctor(args) => (args.json, Err(local_only("`doctor`"))),
         Command::Eval(_) => (false, Err(local_only("`eval`"))),
         Command::Gc(args) => (args.json, Err(local_only("`gc`"))),
         Command::Graph(_) => (false, Err(local_only("`graph`"))),
