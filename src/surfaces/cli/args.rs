@@ -4,6 +4,7 @@ mod connections;
 mod flows;
 mod graph;
 mod jobs;
+mod lazily;
 mod limits;
 mod mcp;
 mod permits;
@@ -29,6 +30,7 @@ pub use connections::*;
 pub use flows::*;
 pub use graph::*;
 pub use jobs::*;
+use lazily::Lazily;
 pub use limits::*;
 pub use mcp::*;
 pub use permits::*;
@@ -73,32 +75,32 @@ pub enum Color {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    Backtest(super::backtest::Backtest),
-    Backup(super::backup::Backup),
-    Check(Check),
-    Completions(Completions),
-    Connections(Connections),
-    Eval(Eval),
-    Flows(Flows),
-    Gc(Gc),
-    Graph(Graph),
-    Jobs(Jobs),
-    Key(super::key::Key),
-    Mcp(Mcp),
+    Backtest(Lazily<super::backtest::Backtest>),
+    Backup(Lazily<super::backup::Backup>),
+    Check(Lazily<Check>),
+    Completions(Lazily<Completions>),
+    Connections(Lazily<Connections>),
+    Eval(Lazily<Eval>),
+    Flows(Lazily<Flows>),
+    Gc(Lazily<Gc>),
+    Graph(Lazily<Graph>),
+    Jobs(Lazily<Jobs>),
+    Key(Lazily<super::key::Key>),
+    Mcp(Lazily<Mcp>),
     #[command(hide = true)]
-    Reference(Reference),
-    Repl(Repl),
-    Resources(Resources),
-    Run(Run),
-    Runs(Runs),
-    Schedules(Schedules),
-    Search(Search),
-    Serve(Serve),
-    Steps(Steps),
-    Test(super::test::Test),
-    Tokens(super::tokens::Tokens),
-    Tree(Tree),
-    Waits(Waits),
+    Reference(Lazily<Reference>),
+    Repl(Lazily<Repl>),
+    Resources(Lazily<Resources>),
+    Run(Lazily<Run>),
+    Runs(Lazily<Runs>),
+    Schedules(Lazily<Schedules>),
+    Search(Lazily<Search>),
+    Serve(Lazily<Serve>),
+    Steps(Lazily<Steps>),
+    Test(Lazily<super::test::Test>),
+    Tokens(Lazily<super::tokens::Tokens>),
+    Tree(Lazily<Tree>),
+    Waits(Lazily<Waits>),
 }
 
 /// Checks flow files and reports what is wrong before anything runs
