@@ -55,9 +55,7 @@ pub(super) async fn program(
 ) -> Result<Checked, StepError> {
     Ok(match called(cx, parent, slug).await? {
         Called::Flow(checked) => *checked,
-        Called::Compiled(compiled) => {
-            disk::load_compiled(&reader(), &compiled, cx.project_root())
-        }
+        Called::Compiled(compiled) => disk::load_compiled(&reader(), &compiled, cx.project_root()),
     })
 }
 

@@ -448,11 +448,8 @@ fn split(rest: &Value) -> Result<Option<(Value, Value)>, CodecError> {
 fn is_plain(name: &str) -> bool {
     let plain = |byte: u8| {
         byte.is_ascii_alphanumeric()
-            || matches!(
-                byte,
-                b'*' | b'+' | b'!' | b'_' | b'?' | b'<' | b'>' | b'=' | b'.' | b'$' | b'&' | b'%' | b'\''
-                    | b'#' | b'/' | b':' | b'-' | b'|' | 0x80..
-            )
+            || matches!(byte, b'!' | b'#'..=b'\'' | b'*' | b'+' | b'-'..=b':' | b'<'..=b'?')
+            || matches!(byte, b'_' | b'|' | 0x80..)
     };
     let bytes = name.as_bytes();
     !matches!(bytes, [] | [b'#' | b'/', ..] | [.., b':' | b'/'])

@@ -21,7 +21,7 @@ mod waits;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 
 use super::home::ExchangesWith;
@@ -64,6 +64,13 @@ pub struct Cli {
 
     #[command(subcommand)]
     pub command: Command,
+}
+
+impl Cli {
+    /// Returns the description of all commands with all their options.
+    pub fn whole() -> clap::Command {
+        lazily::at_once(Cli::command)
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -1,11 +1,33 @@
 //! Options of a command that are described only if the command is called: there are hundreds of others.
 
+use std::cell::Cell;
 use std::ops::Deref;
 
 use clap::error::Error;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 
-/// The arguments of a command. Its options and its help exist once the [`Command`] is built, or used.
+thread_local! {
+    /// Whether options are described although their commands are not called.
+    static IS_WHOLE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Returns what `describe` makes of commands with all their options: help lists commands, and completions contain
+/// everything.
+pub fn at_once<T>(describe: impl FnOnce() -> T) -> T {
+    let before = IS_WHOLE.replace(true);
+    let described = describe();
+    IS_WHOLE.set(before);
+    described
+}
+
+fn deferred(command: Command, describe: fn(Command) -> Command) -> Command {
+    match IS_WHOLE.get() {
+        true => describe(command),
+        false => command.defer(describe),
+    }
+}
+
+/// The arguments of a command. Outside of [`at_once`], its options and its help exist once the command is called.
 #[derive(Debug)]
 pub struct Lazily<T>(T);
 
@@ -33,10 +55,10 @@ impl<T: FromArgMatches> FromArgMatches for Lazily<T> {
 
 impl<T: Args> Args for Lazily<T> {
     fn augment_args(command: Command) -> Command {
-        command.defer(T::augment_args)
+        deferred(command, T::augment_args)
     }
 
     fn augment_args_for_update(command: Command) -> Command {
-        command.defer(T::augment_args_for_update)
+        deferred(command, T::augment_args_for_update)
     }
 }
