@@ -103,7 +103,8 @@ impl World {
 
     pub fn engine(&self) -> Result<Engine> {
         let settings = flowstone_steps::settings::load(&self.folder).map_err(Error::other)?;
-        let steps = flowstone_project::all_steps();
+        let mut steps = flowstone_project::all_steps();
+        steps.extend(flowstone_fronts::steps());
         Ok(Engine::open(EngineConfig {
             home: self.folder.join("home"),
             library: flowstone_steps::sandbox::register,

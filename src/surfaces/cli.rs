@@ -64,7 +64,7 @@ use flowstone_flow::flow::Flow;
 use flowstone_flow::permission::Permissions;
 use flowstone_flow::step::{LocalFuture, Step};
 use flowstone_lang::session::Session;
-use flowstone_lang::value::{Value, forget_deferred, heap};
+use flowstone_lang::value::{Value, heap};
 use flowstone_project::connections::{
     ConnectionReport, ConnectionTest, LoginNote, LoginOptions, LoginReport, PriceReport,
 };
@@ -195,22 +195,22 @@ pub fn main(app: &'static dyn App) -> ExitCode {
         output::note(&format!("warning: {problem}"));
     }
     end_without_memory();
-    let ended = stack::with_room(|| {
+    let ended = stack::end_after(move || {
         let exit = perform(&cli, app);
         telemetry::flush();
-        // What a stopped evaluation held is freed faster with the process. The destructors of the thread would do it now.
-        forget_deferred();
-        std::process::exit(exit.code().into())
+        exit.code().into()
     });
-    let exit = ended.unwrap_or_else(|error| {
-        let message = format!("no thread can be started: {error}");
-        let report = Report::error("E0645", message);
-        output::report(
-            &report.hint("raise the limits of memory and processes (`ulimit -v`, `ulimit -u`)"),
-        );
-        exit::Exit::Failed
-    });
-    exit.into()
+    match ended {
+        Ok(never) => match never {},
+        Err(error) => {
+            let message = format!("no thread can be started: {error}");
+            let report = Report::error("E0645", message);
+            output::report(
+                &report.hint("raise the limits of memory and processes (`ulimit -v`, `ulimit -u`)"),
+            );
+            exit::Exit::Failed.into()
+        }
+    }
 }
 
 /// Ends the process with a message when the system has no memory left for it. Runs are as after a crash.

@@ -44,11 +44,12 @@
   (loop [out [], rest-of template]
     (let [open (clojure.string/index-of rest-of "{{")
           close (when open (clojure.string/index-of rest-of "}}" open))]
-      (if close
-        (recur (conj out (subs rest-of 0 open)
-                     (as-text (resolve-path data node (clojure.string/trim (subs rest-of (+ 2 open) close)))))
-               (subs rest-of (+ 2 close)))
-        (apply str (conj out rest-of))))))
+      (cond
+        close (recur (conj out (subs rest-of 0 open)
+                           (as-text (resolve-path data node (clojure.string/trim (subs rest-of (+ 2 open) close)))))
+                     (subs rest-of (+ 2 close)))
+        (seq out) (apply str (conj out rest-of))
+        :else rest-of))))
 
 (defn render-all
   "Renders each text in a value, at any depth."
@@ -241,10 +242,11 @@
 (defn llm
   "Visits an `llm` node: asks the model until it answers without calling tools, and returns the state with its last text.
   spec: :node, :system and :prompt (templates), :tools (keys of the run's tools), :as (the key of the answer), and :ask, which performs the
-  `:llm` step with what it is given."
-  [{:keys [input limits] :as run} state {:keys [node system prompt as ask tools]}]
+  `:llm` step with what it is given, or :model, which gets the node before that."
+  [{:keys [input limits] :as run} state {:keys [node system prompt as ask model tools]}]
   (visit run node)
   (let [data {:input input :state state}
+        ask (or ask (fn [turn] (model node turn)))
         system (render node system data)
         offered (offered-tools run tools)
         definitions (mapv definition (sort-by :name (vals offered)))

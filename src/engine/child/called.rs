@@ -1,5 +1,6 @@
 //! The file of a called flow: a flow file, or a file of another format that is compiled to a flow.
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -16,6 +17,25 @@ use crate::format::{CompiledFlow, FlowContract, FormatError};
 use crate::json::from_json;
 use crate::ports::RunRow;
 use crate::step::{StepContext, StepError};
+
+/// Number of texts that a session reads. It keeps all of them.
+const TEXTS: u32 = 100;
+
+thread_local! {
+    /// The session that reads called flows, and how many it has read: making one costs more than all else about a short run.
+    static READER: RefCell<(Rc<Session>, u32)> = RefCell::new((Rc::new(Session::new()), 0));
+}
+
+/// Returns a session in which nothing but reading happens.
+fn reader() -> Rc<Session> {
+    READER.with_borrow_mut(|(session, texts)| {
+        if *texts == TEXTS {
+            (*session, *texts) = (Rc::new(Session::new()), 0);
+        }
+        *texts += 1;
+        session.clone()
+    })
+}
 
 /// A file that is called.
 enum Called {
@@ -35,9 +55,7 @@ pub(super) async fn program(
 ) -> Result<Checked, StepError> {
     Ok(match called(cx, parent, slug).await? {
         Called::Flow(checked) => *checked,
-        Called::Compiled(compiled) => {
-            disk::load_compiled(&Session::new(), &compiled, cx.project_root())
-        }
+        Called::Compiled(compiled) => disk::load_compiled(&reader(), &compiled, cx.project_root()),
     })
 }
 
@@ -51,7 +69,7 @@ async fn called(cx: &StepContext, parent: &RunRow, slug: &str) -> Result<Called,
     if !formats::is_path(slug, services.formats) {
         match disk::find(cx.project_root(), beside.as_deref(), slug) {
             Ok(found) => {
-                let checked = disk::load(&Session::new(), &found.path, &found.name);
+                let checked = disk::load(&reader(), &found.path, &found.name);
                 return Ok(Called::Flow(Box::new(checked)));
             }
             Err(other) => near = other,

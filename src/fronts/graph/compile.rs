@@ -311,11 +311,22 @@ impl Flow<'_> {
                 limits.human_timeout_seconds
             )],
         );
+        let models = self.shared_models();
+        for (idx, model) in models.iter().enumerate() {
+            bind.binding(
+                &model_name(idx),
+                &[format!(
+                    "(fn [node turn] (flow/step :llm node (merge {model} turn)))"
+                )],
+            );
+        }
         bind.binding("state", &["(flow.graph/state run)".to_owned()]);
         let mut end = String::new();
         for id in self.spec.chain() {
             match self.spec.nodes.get(id) {
-                Some(Node::Llm(node)) => bind.binding("state", &self.llm_lines(id, node)),
+                Some(Node::Llm(node)) => {
+                    bind.binding("state", &self.llm_lines(id, node, &models));
+                }
                 Some(Node::Tool(node)) => {
                     let args = edn(&Json::Object(node.args_template.clone()));
                     bind.binding(
@@ -347,13 +358,41 @@ impl Flow<'_> {
         used.map_or_else(|| ":tool".to_owned(), |it| keyword(&it.key))
     }
 
-    fn llm_lines(&self, id: &str, node: &LlmNode) -> Vec<String> {
+    /// Returns the options of the models that several nodes ask, so that their calls are compiled once.
+    fn shared_models(&self) -> Vec<String> {
+        let (mut once, mut shared) = (Vec::new(), Vec::new());
+        for id in self.spec.chain() {
+            let Some(Node::Llm(node)) = self.spec.nodes.get(id) else {
+                continue;
+            };
+            let model = self.model(node);
+            if !once.contains(&model) {
+                once.push(model);
+            } else if !shared.contains(&model) {
+                shared.push(model);
+            }
+        }
+        shared
+    }
+
+    fn model(&self, node: &LlmNode) -> String {
+        of_model(node, self.target.models.choose(&node.model).as_ref())
+    }
+
+    fn llm_lines(&self, id: &str, node: &LlmNode, shared: &[String]) -> Vec<String> {
         let offered = node
             .tools
             .iter()
             .filter(|it| self.tools.iter().any(|used| used.reference == *it));
         let offered: Vec<String> = offered.map(|it| self.key(it)).collect();
-        let chosen = self.target.models.choose(&node.model);
+        let model = self.model(node);
+        let ask = match shared.iter().position(|known| *known == model) {
+            Some(idx) => format!("   :model {}}})", model_name(idx)),
+            None => format!(
+                "   :ask (fn [turn] (flow/step :llm {} (merge {model} turn)))}})",
+                keyword(id)
+            ),
+        };
         vec![
             "(flow.graph/llm run state".to_owned(),
             format!("  {{:node {}", keyword(id)),
@@ -361,11 +400,7 @@ impl Flow<'_> {
             format!("   :prompt {}", quoted(&node.input_template)),
             format!("   :tools [{}]", offered.join(" ")),
             format!("   :as {}", quoted(&node.output_key)),
-            format!(
-                "   :ask (fn [turn] (flow/step :llm {} (merge {} turn)))}})",
-                keyword(id),
-                of_model(node, chosen.as_ref())
-            ),
+            ask,
         ]
     }
 
@@ -493,6 +528,11 @@ pub fn probe_flow(server: &Server) -> String {
 /// Returns the id of the adapter of a server.
 fn adapter(idx: usize) -> String {
     format!(":graph/server-{}", idx + 1)
+}
+
+/// Returns the name of the function that asks a model of several nodes.
+fn model_name(idx: usize) -> String {
+    format!("model-{}", idx + 1)
 }
 
 fn of_model(node: &LlmNode, chosen: Option<&Chosen>) -> String {

@@ -1,6 +1,6 @@
 //! A graph spec: its shape as data, and the Rust values of a valid one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde::Deserialize;
 use serde_json::{Map, Value as Json, json};
@@ -474,6 +474,8 @@ where
 impl GraphSpec {
     /// Returns the ids of the nodes that a run visits, in their order. The spec is valid, so the last one is an `end`.
     pub fn chain(&self) -> Vec<&str> {
+        let edges = self.edges.iter().rev();
+        let next: HashMap<&str, &str> = edges.map(|edge| (&*edge.from, &*edge.to)).collect();
         let mut chain = Vec::new();
         let mut at = Some(self.entry.as_str());
         while let Some(id) = at {
@@ -481,8 +483,7 @@ impl GraphSpec {
                 break;
             }
             chain.push(id);
-            let edge = self.edges.iter().find(|edge| edge.from == id);
-            at = edge.map(|edge| edge.to.as_str());
+            at = next.get(id).copied();
         }
         chain
     }

@@ -234,7 +234,7 @@ pub(crate) fn steps(xform: &Value) -> Option<Vec<Step>> {
             continue;
         }
         match &xform {
-            Value::Native(native) if std::ptr::fn_addr_eq(native.run, CAT.run) => {
+            Value::Native(native) if native.is(&CAT) => {
                 steps.push(Step::Cat);
             }
             Value::Object(object) => match &**object {

@@ -141,6 +141,12 @@ pub struct NativeClosure {
 }
 
 impl Native {
+    /// Tells whether two rows are of one native. Addresses do not tell: optimised builds have rows and their functions
+    /// several times.
+    pub(crate) fn is(&self, other: &Native) -> bool {
+        self.name == other.name && self.doc == other.doc
+    }
+
     /// Returns which of `count` arguments is the collection, according to the usage; `None` if that is not clear.
     pub(crate) fn collection(&self, count: usize) -> Option<u32> {
         let lines = self.usage.lines().map(|line| {

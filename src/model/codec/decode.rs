@@ -190,13 +190,11 @@ impl<'a> Reader<'a> {
         match self.peek() {
             None => Err(self.unreadable("nothing")),
             Some(b'"') => self.skip_string(),
-            Some(b'[') => self.skip_items(b']'),
-            Some(b'(') => self.skip_items(b')'),
-            Some(b'{') => self.skip_items(b'}'),
+            Some(b'[' | b'(' | b'{') => self.skip_items(),
             Some(b'\\') => self.char().map(drop),
             Some(b'#') if self.text.as_bytes().get(self.at + 1) == Some(&b'{') => {
                 self.at += 1;
-                self.skip_items(b'}')
+                self.skip_items()
             }
             Some(b'#') => {
                 let is_number = self.token().starts_with("##");
@@ -212,20 +210,31 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn skip_items(&mut self, close: u8) -> Result<(), CodecError> {
-        self.at += 1;
-        self.nested(|reader| {
-            loop {
-                reader.space();
-                match reader.peek() {
-                    None => return Err(reader.unreadable("unexpected end of text")),
-                    Some(byte) if byte == close => break,
-                    Some(_) => reader.skip()?,
+    /// Moves behind a collection. Only its brackets are counted: what is inside is not checked.
+    fn skip_items(&mut self) -> Result<(), CodecError> {
+        let bytes = self.text.as_bytes();
+        let outer = self.depth;
+        while let Some(byte) = bytes.get(self.at) {
+            match byte {
+                b'"' => {
+                    self.skip_string()?;
+                    continue;
                 }
+                // A character, which may be a bracket.
+                b'\\' => self.at += 1,
+                b'[' | b'(' | b'{' => self.depth += 1,
+                b']' | b')' | b'}' => self.depth -= 1,
+                _ => {}
             }
-            reader.at += 1;
-            Ok(())
-        })
+            self.at += 1;
+            if self.depth == outer {
+                return Ok(());
+            }
+            if self.depth > DEPTH_LIMIT + 8 {
+                return Err(CodecError::TooDeep { limit: DEPTH_LIMIT });
+            }
+        }
+        Err(self.unreadable("unexpected end of text"))
     }
 
     fn nested(

@@ -1,6 +1,7 @@
 //! Values to EDN text.
 
 use std::fmt::Write;
+use std::ops::Range;
 
 use flowstone_lang::value::{
     BigDecimal, Exception, Keyword, Lazy, Object, SeqView, Value, is_written_within, number,
@@ -234,26 +235,32 @@ impl Writer<'_> {
 
     fn text(&mut self, text: &str) {
         self.out.push('"');
-        let mut from = 0;
-        for (at, char) in text.char_indices() {
-            let escaped = match char {
-                '"' => "\\\"",
-                '\\' => "\\\\",
-                '\n' => "\\n",
-                '\r' => "\\r",
-                '\t' => "\\t",
-                char if char.is_control() => "",
-                _ => continue,
-            };
-            self.out.push_str(&text[from..at]);
-            self.out.push_str(escaped);
-            if escaped.is_empty() {
+        let mut rest = text;
+        while let Some(at) = rest.bytes().position(may_need_escape) {
+            let (plain, after) = rest.split_at(at);
+            self.out.push_str(plain);
+            let mut chars = after.chars();
+            if let Some(char) = chars.next() {
+                self.char_of_text(char);
+            }
+            rest = chars.as_str();
+        }
+        self.out.push_str(rest);
+        self.out.push('"');
+    }
+
+    fn char_of_text(&mut self, char: char) {
+        match char {
+            '"' => self.out.push_str("\\\""),
+            '\\' => self.out.push_str("\\\\"),
+            '\n' => self.out.push_str("\\n"),
+            '\r' => self.out.push_str("\\r"),
+            '\t' => self.out.push_str("\\t"),
+            char if char.is_control() => {
                 let _ = write!(self.out, "\\u{:04x}", u32::from(char));
             }
-            from = at + char.len_utf8();
+            char => self.out.push(char),
         }
-        self.out.push_str(&text[from..]);
-        self.out.push('"');
     }
 
     fn items<'a>(
@@ -280,18 +287,16 @@ impl Writer<'_> {
         let mut texts = Vec::new();
         self.out.push('{');
         for (idx, (key, value)) in entries.enumerate() {
-            let start = self.out.len();
-            if idx > 0 && !self.canonical {
+            if idx > 0 {
                 self.out.push(' ');
             }
+            let start = self.out.len();
             self.nested(|| "<key>".to_owned(), key)?;
             self.out.push(' ');
             self.nested(|| brief(key), value)?;
-            if self.canonical {
-                texts.push(self.out.split_off(start));
-            }
+            texts.push(start..self.out.len());
         }
-        self.sorted(texts);
+        self.sort(texts);
         self.out.push('}');
         Ok(())
     }
@@ -300,23 +305,40 @@ impl Writer<'_> {
         let mut texts = Vec::new();
         self.out.push_str("#{");
         for (idx, item) in items.enumerate() {
-            let start = self.out.len();
-            if idx > 0 && !self.canonical {
+            if idx > 0 {
                 self.out.push(' ');
             }
+            let start = self.out.len();
             self.nested(|| "<item>".to_owned(), item)?;
-            if self.canonical {
-                texts.push(self.out.split_off(start));
-            }
+            texts.push(start..self.out.len());
         }
-        self.sorted(texts);
+        self.sort(texts);
         self.out.push('}');
         Ok(())
     }
 
-    fn sorted(&mut self, mut texts: Vec<String>) {
-        texts.sort_unstable();
-        self.out.push_str(&texts.join(" "));
+    /// Sorts the texts at the end of a canonical text, which single spaces separate.
+    fn sort(&mut self, mut texts: Vec<Range<usize>>) {
+        let Some(first) = texts.first().map(|text| text.start) else {
+            return;
+        };
+        if !self.canonical {
+            return;
+        }
+        let out = &self.out;
+        if texts.is_sorted_by(|one, other| out[one.clone()] <= out[other.clone()]) {
+            return;
+        }
+        texts.sort_unstable_by(|one, other| out[one.clone()].cmp(&out[other.clone()]));
+        let mut sorted = String::with_capacity(out.len() - first);
+        for (idx, text) in texts.into_iter().enumerate() {
+            if idx > 0 {
+                sorted.push(' ');
+            }
+            sorted.push_str(&out[text]);
+        }
+        self.out.truncate(first);
+        self.out.push_str(&sorted);
     }
 
     fn sequence(&mut self, value: &Value) -> Result<(), CodecError> {
@@ -425,16 +447,18 @@ fn split(rest: &Value) -> Result<Option<(Value, Value)>, CodecError> {
 
 fn is_plain(name: &str) -> bool {
     let plain = |byte: u8| {
-        byte.is_ascii_alphanumeric() || b"*+!_?<>=.$&%'#/:-|".contains(&byte) || byte >= 0x80
+        byte.is_ascii_alphanumeric()
+            || matches!(byte, b'!' | b'#'..=b'\'' | b'*' | b'+' | b'-'..=b':' | b'<'..=b'?')
+            || matches!(byte, b'_' | b'|' | 0x80..)
     };
-    !name.is_empty()
-        && !name.starts_with(['#', '/'])
-        && !name.contains("//")
-        && !name.ends_with([':', '/'])
-        && name.bytes().all(plain)
-        && !name
-            .chars()
-            .any(|char| !char.is_ascii() && (char.is_whitespace() || char.is_control()))
+    let bytes = name.as_bytes();
+    !matches!(bytes, [] | [b'#' | b'/', ..] | [.., b':' | b'/'])
+        && bytes.iter().copied().all(plain)
+        && !bytes.windows(2).any(|two| two == b"//")
+        && (name.is_ascii()
+            || !name
+                .chars()
+                .any(|char| !char.is_ascii() && (char.is_whitespace() || char.is_control())))
         || name == "/"
 }
 
@@ -445,4 +469,10 @@ fn brief(key: &Value) -> String {
         Value::Int(int) => int.to_string(),
         other => other.kind().to_owned(),
     }
+}
+
+/// Tells whether a byte of a text may begin a character that is escaped: quotes, backslashes and control characters, of
+/// which those above U+007F begin with `0xC2`.
+fn may_need_escape(byte: u8) -> bool {
+    byte < b' ' || matches!(byte, b'"' | b'\\' | 0x7f | 0xc2)
 }

@@ -58,23 +58,34 @@ const CONDITIONS: &[&str] = &["actions", "question", "roles", "validation"];
 
 /// Returns the part of a wait's details that decides about answers. What the wait shows may be large, and is not read.
 pub(crate) fn conditions(details: &str) -> Value {
-    let mut conditions = entries(details, &[]).unwrap_or_default();
+    let outer = entries(details);
+    let shown = outer.iter().find(|(key, _)| is_named(key, &["show"]));
     // Steps that wait put the names of actions and roles beside what they show.
-    if let Some(shown) = entries(details, &["show"]) {
-        conditions.push((Value::keyword("show"), Value::map(shown)));
-    }
-    Value::map(conditions)
+    let shown = shown.map(|(_, text)| read(entries(text)));
+    let shown = shown.map(|shown| (Value::keyword("show"), Value::map(shown)));
+    Value::map(read(outer).into_iter().chain(shown))
 }
 
-/// Returns the conditions in a map of the details.
-fn entries(details: &str, path: &[&str]) -> Option<Vec<(Value, Value)>> {
-    let entries = codec::entries_at(details, path).ok()??.into_iter();
-    let conditions = entries.filter(|(key, _)| match key {
-        Value::Keyword(name) => CONDITIONS.contains(&&*name.name()),
+/// Returns the entries of a map with the texts of their values; none if there is no map.
+fn entries(map: &str) -> Vec<(Value, &str)> {
+    let found = codec::entries_at(map, &[]).ok().flatten();
+    found.unwrap_or_default()
+}
+
+/// Reads those entries of a map that are conditions.
+fn read(entries: Vec<(Value, &str)>) -> Vec<(Value, Value)> {
+    let entries = entries.into_iter();
+    let conditions = entries.filter(|(key, _)| is_named(key, CONDITIONS));
+    conditions
+        .filter_map(|(key, text)| Some((key, codec::decode(text).ok()?)))
+        .collect()
+}
+
+fn is_named(key: &Value, names: &[&str]) -> bool {
+    match key {
+        Value::Keyword(name) => names.contains(&&*name.name()),
         _ => false,
-    });
-    let read = |(key, text)| Some((key, codec::decode(text).ok()?));
-    Some(conditions.filter_map(read).collect())
+    }
 }
 
 /// Tells whether a wait asks for a decision: it offers actions, or is a question about a step.

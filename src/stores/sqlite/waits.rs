@@ -275,7 +275,8 @@ pub(super) fn list(db: &Connection, filter: &WaitFilter) -> Result<Vec<WaitRow>,
         || filter.key.is_some()
         || filter.webhook.is_some();
     if !filter.all {
-        sql += " AND wait.state = 'open'";
+        // The second condition makes the index of waits that are not closed usable.
+        sql += " AND wait.state = 'open' AND wait.state <> 'closed'";
     } else if !is_narrow {
         sql += " AND wait.state <> 'closed'";
     }
@@ -293,12 +294,17 @@ pub(super) fn list(db: &Connection, filter: &WaitFilter) -> Result<Vec<WaitRow>,
         let ids: Vec<&str> = named.rows().iter().map(|row| &*row.id).collect();
         values.push(Sql::Text(json_list(&ids)));
     }
+    // A run may have thousands of closed waits. SQLite prefers the index that has them, too.
+    let table = match filter.run.is_some() && !filter.all {
+        true => "wait INDEXED BY wait_place",
+        false => "wait",
+    };
     let Some(last) = filter.last else {
         sql += " ORDER BY wait.opened_ms, wait.id";
-        return select(db, &sql, values);
+        return select_from(db, table, &sql, values);
     };
     sql += &format!(" ORDER BY wait.rowid DESC LIMIT {last}");
-    let mut found = select(db, &sql, values)?;
+    let mut found = select_from(db, table, &sql, values)?;
     found.reverse();
     Ok(found)
 }
@@ -317,8 +323,18 @@ fn select(
     condition: &str,
     values: impl IntoIterator<Item = Sql>,
 ) -> Result<Vec<WaitRow>, StoreError> {
+    select_from(db, "wait", condition, values)
+}
+
+/// As [`select`]. `table`: the table of waits, at times with the index to use.
+fn select_from(
+    db: &Connection,
+    table: &str,
+    condition: &str,
+    values: impl IntoIterator<Item = Sql>,
+) -> Result<Vec<WaitRow>, StoreError> {
     let sql =
-        format!("SELECT {COLUMNS} FROM wait JOIN run ON run.num = wait.run WHERE {condition}");
+        format!("SELECT {COLUMNS} FROM {table} JOIN run ON run.num = wait.run WHERE {condition}");
     let mut statement = db.prepare_cached(&sql).map_err(failed)?;
     let rows = statement
         .query_map(params_from_iter(values), wait_row)

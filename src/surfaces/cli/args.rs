@@ -6,6 +6,7 @@ mod doctor;
 mod flows;
 mod graph;
 mod jobs;
+mod lazily;
 mod limits;
 mod mcp;
 mod new;
@@ -23,7 +24,7 @@ mod waits;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 
 use super::home::ExchangesWith;
@@ -34,6 +35,7 @@ pub use doctor::*;
 pub use flows::*;
 pub use graph::*;
 pub use jobs::*;
+use lazily::Lazily;
 pub use limits::*;
 pub use mcp::*;
 pub use new::*;
@@ -70,6 +72,13 @@ pub struct Cli {
     pub command: Command,
 }
 
+impl Cli {
+    /// Returns the description of all commands with all their options.
+    pub fn whole() -> clap::Command {
+        lazily::at_once(Cli::command)
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Color {
     Auto,
@@ -79,37 +88,37 @@ pub enum Color {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    Backtest(super::backtest::Backtest),
-    Backup(super::backup::Backup),
-    Check(Check),
-    Completions(Completions),
-    Connections(Connections),
-    Docs(Docs),
-    Doctor(Doctor),
-    Eval(Eval),
-    Explain(Explain),
-    Flows(Flows),
-    Gc(Gc),
-    Graph(Graph),
-    Init(Init),
-    Jobs(Jobs),
-    Key(super::key::Key),
-    Mcp(Mcp),
-    New(New),
+    Backtest(Lazily<super::backtest::Backtest>),
+    Backup(Lazily<super::backup::Backup>),
+    Check(Lazily<Check>),
+    Completions(Lazily<Completions>),
+    Connections(Lazily<Connections>),
+    Docs(Lazily<Docs>),
+    Doctor(Lazily<Doctor>),
+    Eval(Lazily<Eval>),
+    Explain(Lazily<Explain>),
+    Flows(Lazily<Flows>),
+    Gc(Lazily<Gc>),
+    Graph(Lazily<Graph>),
+    Init(Lazily<Init>),
+    Jobs(Lazily<Jobs>),
+    Key(Lazily<super::key::Key>),
+    Mcp(Lazily<Mcp>),
+    New(Lazily<New>),
     #[command(hide = true)]
-    Reference(Reference),
-    Repl(Repl),
-    Resources(Resources),
-    Run(Run),
-    Runs(Runs),
-    Schedules(Schedules),
-    Search(Search),
-    Serve(Serve),
-    Steps(Steps),
-    Test(super::test::Test),
-    Tokens(super::tokens::Tokens),
-    Tree(Tree),
-    Waits(Waits),
+    Reference(Lazily<Reference>),
+    Repl(Lazily<Repl>),
+    Resources(Lazily<Resources>),
+    Run(Lazily<Run>),
+    Runs(Lazily<Runs>),
+    Schedules(Lazily<Schedules>),
+    Search(Lazily<Search>),
+    Serve(Lazily<Serve>),
+    Steps(Lazily<Steps>),
+    Test(Lazily<super::test::Test>),
+    Tokens(Lazily<super::tokens::Tokens>),
+    Tree(Lazily<Tree>),
+    Waits(Lazily<Waits>),
 }
 
 /// Checks flow files and reports what is wrong before anything runs

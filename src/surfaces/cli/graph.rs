@@ -186,8 +186,8 @@ pub async fn of_file(
     if spec_in(file).is_none() {
         return Ok(None);
     }
-    let spec = valid(file)?;
     let text = read(file)?;
+    let spec = valid_spec(file, &text)?;
     let session = Rc::new(engine.session());
     let name = stem(file);
     let made = with_target(engine, &spec, &name, Some(&text), |target| {
@@ -253,7 +253,11 @@ fn read(file: &Path) -> Result<Json, Report> {
 }
 
 fn valid(file: &Path) -> Result<GraphSpec, Report> {
-    let (spec, report) = validate(&read(file)?);
+    valid_spec(file, &read(file)?)
+}
+
+fn valid_spec(file: &Path, json: &Json) -> Result<GraphSpec, Report> {
+    let (spec, report) = validate(json);
     match spec {
         Some(spec) => Ok(spec),
         None => {

@@ -1,7 +1,7 @@
 //! Options that another command calls differently: what is an unknown option of one is suggested under its name there.
 
 use clap::error::{ContextKind, ContextValue, Error};
-use clap::{Command, CommandFactory as _, Parser as _};
+use clap::{Command, FromArgMatches as _, Parser as _};
 
 use super::args::Cli;
 
@@ -10,12 +10,22 @@ const SYNONYMS: &[(&str, &str)] = &[("deadline", "timeout")];
 
 /// Parses the command line, or ends the process with a message.
 pub fn parse() -> Cli {
-    Cli::try_parse().unwrap_or_else(|error| {
-        let args: Vec<String> = std::env::args_os()
-            .map(|arg| arg.to_string_lossy().into_owned())
-            .collect();
-        with_suggestion(error, &args).exit()
-    })
+    Cli::try_parse()
+        .or_else(|_| parse_again())
+        .unwrap_or_else(|error| {
+            let args: Vec<String> = std::env::args_os()
+                .map(|arg| arg.to_string_lossy().into_owned())
+                .collect();
+            with_suggestion(error, &args).exit()
+        })
+}
+
+/// Parses the command line with all commands described: help lists them.
+fn parse_again() -> Result<Cli, Error> {
+    let mut command = Cli::whole();
+    let matches = command.try_get_matches_from_mut(std::env::args_os());
+    let parsed = matches.and_then(|matches| Cli::from_arg_matches(&matches));
+    parsed.map_err(|error| error.format(&mut command))
 }
 
 /// Adds the name under which the command has an option that it does not know.
@@ -41,7 +51,7 @@ fn with_suggestion(mut error: Error, args: &[String]) -> Error {
 
 /// Returns the command that the words name.
 fn command_of(args: &[String]) -> Command {
-    let mut command = Cli::command();
+    let mut command = Cli::whole();
     for arg in args.iter().skip(1) {
         if let Some(inner) = command.find_subcommand(arg).cloned() {
             command = inner;

@@ -6,7 +6,6 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-use clap::CommandFactory;
 use flowstone_flow::step::{
     COMMON, Effect, Field, Operation, Operations, Step, StepSpec, config_schema,
 };
@@ -68,9 +67,7 @@ fn schemas(steps: &[Box<dyn Step>]) -> Vec<(String, String)> {
 
 fn commands() -> String {
     let mut out = format!("# Commands\n\n{NOTE}\n");
-    let mut command = Cli::command()
-        .color(clap::ColorChoice::Never)
-        .term_width(100);
+    let mut command = Cli::whole().color(clap::ColorChoice::Never).term_width(100);
     command.build();
     describe_command(&mut out, &mut command, "flowstone");
     out

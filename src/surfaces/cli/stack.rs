@@ -1,7 +1,9 @@
 //! A native stack of known size: printing and comparing deep values needs more than some systems provide.
 
 use std::cell::Cell;
+use std::convert::Infallible;
 use std::io;
+use std::sync::mpsc;
 use std::thread;
 
 const SIZE: usize = 64 * 1024 * 1024;
@@ -12,23 +14,33 @@ thread_local! {
     static TOP: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Runs `body` with a stack of this size. A panic in it continues in the caller.
+/// Runs `body` with a stack of this size, and ends the process with the exit code that it returns. A panic in it continues in
+/// the caller.
 ///
 /// # Errors
 /// When the system cannot start a thread.
-pub fn with_room<T: Send>(body: impl FnOnce() -> T + Send) -> io::Result<T> {
-    let result = thread::scope(|scope| {
-        let thread = thread::Builder::new()
-            .name("main".to_owned())
-            .stack_size(SIZE)
-            .spawn_scoped(scope, || {
-                let here = 0_u8;
-                TOP.set(std::ptr::from_ref(&here).addr());
-                body()
-            });
-        thread.map(thread::ScopedJoinHandle::join)
-    });
-    result.map(|ended| ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+pub fn end_after(body: impl FnOnce() -> i32 + Send + 'static) -> io::Result<Infallible> {
+    let (ending, ended) = mpsc::channel();
+    let thread = thread::Builder::new()
+        .name("main".to_owned())
+        .stack_size(SIZE)
+        .spawn(move || {
+            let here = 0_u8;
+            TOP.set(std::ptr::from_ref(&here).addr());
+            // The caller waits as long as the channel exists.
+            let _ = ending.send(body());
+            // What the thread holds is freed faster with the process than by its destructors.
+            loop {
+                thread::park();
+            }
+        })?;
+    if let Ok(code) = ended.recv() {
+        std::process::exit(code)
+    }
+    match thread.join() {
+        Ok(never) => Ok(never),
+        Err(panic) => std::panic::resume_unwind(panic),
+    }
 }
 
 /// Returns the lowest address that the stack may use; 0 if it is not known.

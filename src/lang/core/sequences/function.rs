@@ -42,7 +42,7 @@ impl Function {
     pub(crate) fn new(value: Value) -> Function {
         let known = match &value {
             Value::Native(native) => {
-                let row = NATIVES.iter().find(|row| same(native, row.0));
+                let row = NATIVES.iter().find(|row| native.is(row.0));
                 row.map_or(Known::Nothing, |row| row.1)
             }
             Value::Keyword(_) => Known::Keyword,
@@ -150,8 +150,8 @@ enum Combination {
 impl Reducer {
     pub(crate) fn new(value: Value) -> Reducer {
         let known = match &value {
-            Value::Native(native) if same(native, &ADD) => Combination::Sum,
-            Value::Native(native) if same(native, &CONJ) => Combination::Conj,
+            Value::Native(native) if native.is(&ADD) => Combination::Sum,
+            Value::Native(native) if native.is(&CONJ) => Combination::Conj,
             _ => Combination::Unknown,
         };
         Reducer { known, value }
@@ -189,6 +189,29 @@ impl Reducer {
     }
 }
 
-fn same(one: &Native, other: &Native) -> bool {
-    std::ptr::fn_addr_eq(one.run, other.run)
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::Session;
+
+    fn named(session: &Session, name: &str) -> Value {
+        session.evaluate(name).expect("a function")
+    }
+
+    #[test]
+    fn functions_of_the_library_are_recognised_by_their_rows() {
+        let session = Session::new();
+        for name in ["dec", "even?", "inc", "neg?", "odd?", "pos?", "zero?", ":a"] {
+            let function = Function::new(named(&session, name));
+            assert!(!matches!(function.known, Known::Nothing), "{name}");
+        }
+        for name in ["+", "conj"] {
+            let reducer = Reducer::new(named(&session, name));
+            assert!(!matches!(reducer.known, Combination::Unknown), "{name}");
+        }
+        for name in ["str", "(fn [x] x)", "{}"] {
+            let function = Function::new(named(&session, name));
+            assert!(matches!(function.known, Known::Nothing), "{name}");
+        }
+    }
 }

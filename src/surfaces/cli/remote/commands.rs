@@ -10,9 +10,9 @@ use super::{
     runs, tokens, waits,
 };
 use crate::cli::args::{
-    Command, ConnectionsCommand, Flows, FlowsCommand, JobsCommand, Resources, ResourcesCommand,
-    ResourcesList, ResourcesUrl, ResourcesWorkflow, Runs, Schedules, SchedulesCommand, Search,
-    WaitsCommand, WorkflowCommand, WorkflowList,
+    Command, ConnectionsCommand, FlowsCommand, JobsCommand, ResourcesCommand, ResourcesList,
+    ResourcesUrl, ResourcesWorkflow, SchedulesCommand, Search, WaitsCommand, WorkflowCommand,
+    WorkflowList,
 };
 use crate::cli::exit::Exit;
 use crate::cli::flows::as_json;
@@ -30,9 +30,6 @@ pub fn perform(command: &Command, address: &str, options: &ServerOptions) -> Opt
     let (as_json, done) = match command {
         Command::Completions(_)
         | Command::Eval(_)
-        | Command::Flows(Flows {
-            command: FlowsCommand::Trust(_) | FlowsCommand::Trusted(_) | FlowsCommand::Untrust(_),
-        })
         | Command::Key(_)
         | Command::Mcp(_)
         | Command::Reference(_)
@@ -44,6 +41,7 @@ pub fn perform(command: &Command, address: &str, options: &ServerOptions) -> Opt
         {
             return None;
         }
+        Command::Flows(args) if !is_explicit && is_about_trust(&args.command) => return None,
         // Without `--server`, the files are checked here.
         Command::Check(_) if !is_explicit => return None,
         Command::Check(args) => (
@@ -52,10 +50,10 @@ pub fn perform(command: &Command, address: &str, options: &ServerOptions) -> Opt
                 .and_then(|remote| flows::check(&remote, args)),
         ),
         Command::Connections(args) => of_connections(&args.command, address, options),
-        Command::Flows(Flows { command }) => of_flows(command, address, options),
-        Command::Runs(Runs { command }) => runs::perform(command, address, options),
-        Command::Schedules(Schedules { command }) => of_schedules(command, address, options),
-        Command::Resources(Resources { command }) => of_resources(command, address, options),
+        Command::Flows(args) => of_flows(&args.command, address, options),
+        Command::Runs(args) => runs::perform(&args.command, address, options),
+        Command::Schedules(args) => of_schedules(&args.command, address, options),
+        Command::Resources(args) => of_resources(&args.command, address, options),
         Command::Jobs(args) => {
             let (home, as_json) = of_jobs(&args.command);
             let remote = open(address, options, home);
@@ -112,6 +110,14 @@ pub fn perform(command: &Command, address: &str, options: &ServerOptions) -> Opt
 }
 
 /// Performs a command about schedules; tells whether it prints JSON.
+/// Tells whether a command is about the folders that this machine trusts.
+fn is_about_trust(command: &FlowsCommand) -> bool {
+    match command {
+        FlowsCommand::Trust(_) | FlowsCommand::Trusted(_) | FlowsCommand::Untrust(_) => true,
+        FlowsCommand::List(_) | FlowsCommand::Show(_) | FlowsCommand::Versions(_) => false,
+    }
+}
+
 fn of_schedules(
     command: &SchedulesCommand,
     address: &str,
