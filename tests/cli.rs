@@ -4,6 +4,8 @@
 mod agent_decisions;
 mod agents;
 #[cfg(unix)]
+mod agents_busy;
+#[cfg(unix)]
 mod agents_changes;
 #[cfg(unix)]
 mod agents_http;
@@ -15,6 +17,10 @@ mod agents_knowledge;
 mod agents_loop;
 #[cfg(unix)]
 mod agents_messages;
+#[cfg(unix)]
+mod agents_names;
+#[cfg(unix)]
+mod agents_pauses;
 mod agents_platform;
 #[cfg(unix)]
 mod agents_providers;

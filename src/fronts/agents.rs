@@ -31,6 +31,7 @@ pub mod providers;
 pub mod reach;
 pub mod records;
 pub mod rights;
+pub mod running;
 pub mod servers;
 pub mod sessions;
 pub mod sources;

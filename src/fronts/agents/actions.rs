@@ -242,7 +242,7 @@ const ACTIONS: &[Action] = &[
         (&[AGENT], Subject::Record(Records::Agents)),
         &[],
         |engine, given, _| {
-            Box::pin(async move { gone(Records::Agents.delete(engine, given.id(0)).await) })
+            Box::pin(async move { gone(agent::delete(engine, given.id(0)).await) })
         },
     ),
     write(

@@ -32,7 +32,7 @@ pub const SUBMIT: &[Member] = &[
 ];
 
 const OUTPUT: &[Member] = &[
-    Member::optional("output", Kind::Any, "The output."),
+    Member::required("output", Kind::Any, "The output."),
     Member::required("tool_call_id", Kind::Text, "The call."),
 ];
 
@@ -88,8 +88,9 @@ fn not_waiting(run: &RunId) -> ApiError {
 /// Checks that outputs answer each call once, and returns them as the payload of the wait has them.
 fn outputs(calls: &[Value], given: &[Json]) -> Result<Vec<Json>, ApiError> {
     let mut outputs: Vec<(String, Json)> = Vec::new();
-    for entry in given {
-        let entry = Body::read(entry.clone(), OUTPUT)?;
+    for (idx, entry) in given.iter().enumerate() {
+        let entry = Body::read(entry.clone(), OUTPUT)
+            .map_err(|error| ApiError::invalid(format!("`tool_outputs[{idx}]`: {error}")))?;
         let id = entry.text("tool_call_id").unwrap_or_default().to_owned();
         if !calls.iter().any(|call| call_id(call) == id) {
             return Err(ApiError::invalid(format!(
@@ -101,7 +102,8 @@ fn outputs(calls: &[Value], given: &[Json]) -> Result<Vec<Json>, ApiError> {
                 "`tool_outputs` has the call `{id}` twice"
             )));
         }
-        outputs.push((id, entry.get("output").cloned().unwrap_or(Json::Null)));
+        let output = entry.get("output").cloned().unwrap_or(Json::Null);
+        outputs.push((id, output));
     }
     let missing = calls
         .iter()
