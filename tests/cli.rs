@@ -20,6 +20,8 @@ mod agents_messages;
 #[cfg(unix)]
 mod agents_names;
 #[cfg(unix)]
+mod agents_openapi;
+#[cfg(unix)]
 mod agents_pauses;
 mod agents_platform;
 #[cfg(unix)]

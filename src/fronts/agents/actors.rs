@@ -48,7 +48,7 @@ pub const UPDATE: &[Member] = &[
         Kind::Text,
         "The memory that agents search and write in sessions with the actor.",
     ),
-    Member::optional("name", Kind::Name, "The name."),
+    Member::kept("name", Kind::Name, "The name."),
     Member::optional("tags", Kind::Object, "Tags."),
 ];
 

@@ -55,6 +55,11 @@ impl Member {
             ..Member::optional(name, kind, doc)
         }
     }
+
+    /// A member of a change that every record has, so null does not remove it.
+    pub const fn kept(name: &'static str, kind: Kind, doc: &'static str) -> Member {
+        Member::required(name, kind, doc)
+    }
 }
 
 /// The members of a body.
@@ -156,19 +161,50 @@ impl Body {
     }
 }
 
-/// Returns the JSON Schema of an object with these members. Without `needs`, none is required.
-pub fn schema<'a>(members: impl IntoIterator<Item = &'a Member>, needs: bool) -> Json {
+/// What a schema of members is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// The arguments of a model: what it leaves out is left out.
+    Call,
+    /// A change: null removes a member, and none is required.
+    Change,
+    /// A new record: null is the same as absent.
+    New,
+}
+
+/// Returns the JSON Schema of an object with these members.
+pub fn schema<'a>(members: impl IntoIterator<Item = &'a Member>, purpose: Purpose) -> Json {
     let mut properties = Map::new();
     let mut required = Vec::new();
     for member in members {
-        let mut schema = member.kind.schema();
+        let mut schema = match member.is_needed || purpose == Purpose::Call {
+            true => member.kind.schema(),
+            false => nullable(member.kind.schema()),
+        };
         schema["description"] = json!(member.doc);
         properties.insert(member.name.to_owned(), schema);
-        if needs && member.is_needed {
+        if member.is_needed && purpose != Purpose::Change {
             required.push(member.name);
         }
     }
     json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false})
+}
+
+/// Returns a schema that takes null, too.
+pub fn nullable(mut schema: Json) -> Json {
+    match schema.get("type").cloned() {
+        Some(Json::Array(mut several)) => {
+            several.push(json!("null"));
+            schema["type"] = Json::Array(several);
+        }
+        Some(one) => schema["type"] = json!([one, "null"]),
+        // Without a type, any value is taken.
+        None => {}
+    }
+    if let Some(Json::Array(names)) = schema.get_mut("enum") {
+        names.push(Json::Null);
+    }
+    schema
 }
 
 /// Returns the texts of a list; none for anything else.

@@ -30,7 +30,7 @@ pub const CREATE: &[Member] = &[
 
 /// The body of changes of a document.
 pub const UPDATE: &[Member] = &[
-    Member::optional("content", Kind::Text, "The text."),
+    Member::kept("content", Kind::Text, "The text."),
     Member::optional("metadata", Kind::Object, "Further facts."),
     Member::optional("path", Kind::Name, "Its path; null removes it."),
     Member::optional("tags", Kind::Object, "Tags."),

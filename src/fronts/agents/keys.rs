@@ -40,7 +40,7 @@ pub const CREATE: &[Member] = &[
 
 /// The body of changes of a key.
 pub const UPDATE: &[Member] = &[
-    Member::optional("name", Kind::Name, "The name."),
+    Member::kept("name", Kind::Name, "The name."),
     Member::optional(
         "policy_ids",
         Kind::Texts,

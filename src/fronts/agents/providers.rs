@@ -105,12 +105,12 @@ pub const UPDATE: &[Member] = &[
         Kind::Object,
         "Options of the models, such as `max_tokens`; for Azure `api_version` and `deployment`, for Bedrock `region`.",
     ),
-    Member::optional(
+    Member::kept(
         "default_model",
         Kind::Text,
         "The model of agents that name none.",
     ),
-    Member::optional("name", Kind::Name, "The name."),
+    Member::kept("name", Kind::Name, "The name."),
     Member::optional("secret_id", Kind::Text, "The secret that is the key."),
 ];
 
@@ -127,8 +127,8 @@ pub const CREATE_SECRET: &[Member] = &[
 
 /// The body of changes of a secret.
 pub const UPDATE_SECRET: &[Member] = &[
-    Member::optional("name", Kind::Name, "The name."),
-    Member::optional("value", Kind::Text, "The value. It is never shown."),
+    Member::kept("name", Kind::Name, "The name."),
+    Member::kept("value", Kind::Text, "The value. It is never shown."),
 ];
 
 /// Members of a provider that answers show.

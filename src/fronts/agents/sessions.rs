@@ -54,15 +54,11 @@ pub const CREATE: &[Member] = &[
     ),
 ];
 
-/// Every session has one, so it cannot be removed.
-const STATUS: Member = Member {
-    is_needed: true,
-    ..Member::optional(
-        "status",
-        Kind::OneOf(&["closed", "open"]),
-        "Whether the session takes messages.",
-    )
-};
+const STATUS: Member = Member::kept(
+    "status",
+    Kind::OneOf(&["closed", "open"]),
+    "Whether the session takes messages.",
+);
 
 /// The body of changes of a session.
 pub const UPDATE: &[Member] = &[

@@ -84,7 +84,7 @@ pub const UPDATE: &[Member] = &[
         "For type `http`: `{url, method, headers}`.",
     ),
     Member::optional("mcp", Kind::Object, "For type `mcp`: `{url, headers}`."),
-    Member::optional("name", Kind::Text, "The name for models."),
+    Member::kept("name", Kind::Text, "The name for models."),
     Member::optional("parameters", Kind::Object, "JSON Schema of the arguments."),
     Member::optional(
         "preset_parameters",
