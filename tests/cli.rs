@@ -8,6 +8,8 @@ mod agents_busy;
 #[cfg(unix)]
 mod agents_changes;
 #[cfg(unix)]
+mod agents_flows;
+#[cfg(unix)]
 mod agents_http;
 #[cfg(unix)]
 mod agents_keys;
