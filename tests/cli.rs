@@ -28,6 +28,8 @@ mod agents_pauses;
 mod agents_platform;
 #[cfg(unix)]
 mod agents_providers;
+#[cfg(unix)]
+mod agents_questions;
 mod agents_reach;
 mod agents_servers;
 #[cfg(unix)]

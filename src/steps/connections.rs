@@ -248,10 +248,11 @@ pub(crate) fn planned(settings: &Value, flow: &Flow, name: &str) -> Option<Conne
     resolve(settings, flow, name).ok()
 }
 
-/// Returns a warning for each name in `:connection` of a config for which there is no connection. Another project or profile may have
-/// it, so the flow is not wrong.
+/// Returns a warning for each name in `:connection` of a config for which there is no connection, if the project has any. Another
+/// project or profile may have it, so the flow is not wrong.
 pub(crate) fn unknown_names(flow: &Flow, settings: &Value, config: &Value) -> Remarks {
-    let Some(given) = config.get("connection") else {
+    let has_some = settings.get("connections").and_then(Value::as_map);
+    let Some(given) = config.get("connection").filter(|_| has_some.is_some()) else {
         return Remarks::new();
     };
     let names = match given {

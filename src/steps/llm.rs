@@ -130,7 +130,12 @@ impl Step for Llm {
         remarks
     }
 
-    fn settings_remarks(&self, flow: &Flow, settings: &Value, config: &Value) -> Vec<(&'static str, Diagnostic)> {
+    fn settings_remarks(
+        &self,
+        flow: &Flow,
+        settings: &Value,
+        config: &Value,
+    ) -> Vec<(&'static str, Diagnostic)> {
         crate::connections::unknown_names(flow, settings, config)
     }
 

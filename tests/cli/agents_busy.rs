@@ -80,7 +80,11 @@ fn fifty_messages_at_once_are_all_answered_in_order() {
     };
     let users = of("user");
     assert_eq!(users.len(), MESSAGES, "{found:?}");
-    assert_eq!(seen(&agents), users, "the last generation has all, in order");
+    assert_eq!(
+        seen(&agents),
+        users,
+        "the last generation has all, in order"
+    );
     // The first one saw what there was; few others follow, not one for each message.
     let answers = of("assistant").len();
     assert!((1..=6).contains(&answers), "{answers} answers");

@@ -30,7 +30,11 @@ fn names_that_no_connection_has_are_found_before_a_run() {
             scratch.write("flows/f.clj", flow);
             let found = scratch.run(&["check", "flows/f.clj", "--json"]).json();
             let expected = match unknown {
-                Some(name) => json!([["warning", "E0750", format!("there is no connection `:{name}`")]]),
+                Some(name) => json!([[
+                    "warning",
+                    "E0750",
+                    format!("there is no connection `:{name}`")
+                ]]),
                 None => json!([]),
             };
             let findings = found["findings"].as_array().expect("findings").iter();
@@ -120,7 +124,10 @@ fn a_kill_while_the_second_connection_is_asked_loses_nothing() {
         let settings = std::fs::read_to_string(scratch.path().join("flowstone.edn"));
         let settings = settings.unwrap_or_else(|_| "{}".to_owned());
         let open = settings.trim().strip_suffix('}').expect("a map");
-        scratch.write("flowstone.edn", format!("{open} :connections {connections}}}"));
+        scratch.write(
+            "flowstone.edn",
+            format!("{open} :connections {connections}}}"),
+        );
         let flow = format!(
             "(do (flow/step :kv :count {{:operation :increment :key \"begun\"}}) (let [r {asked}] (select-keys r [:content :connection :failed-connections])))"
         );
@@ -130,16 +137,60 @@ fn a_kill_while_the_second_connection_is_asked_loses_nothing() {
         assert_eq!((main.requests().len(), spare.requests().len()), (1, 1));
         let resumed = start(&scratch, &["runs", "resume", "--all", "--quiet"], &target);
         assert_eq!(resumed.code, Some(0), "{resumed:?}");
-        assert_eq!((main.requests().len(), spare.requests().len()), (2, 2), "{asked}");
+        assert_eq!(
+            (main.requests().len(), spare.requests().len()),
+            (2, 2),
+            "{asked}"
+        );
         let runs = scratch.json_of(&["runs", "list"]);
         let id = runs["runs"][0]["id"].as_str().expect("an id");
         let run = scratch.json_of(&["runs", "show", id]);
         assert_eq!(run["status"], "completed", "{run}");
         let result = run["result"].to_string();
-        assert!(result.contains("from the spare") && result.contains("spare"), "{result}");
-        assert!(result.contains("main"), "the one that failed is named: {result}");
+        assert!(
+            result.contains("from the spare") && result.contains("spare"),
+            "{result}"
+        );
+        assert!(
+            result.contains("main"),
+            "the one that failed is named: {result}"
+        );
         let steps = run["steps"].as_array().expect("steps").iter();
         let done: Vec<&str> = steps.filter_map(|it| it["status"].as_str()).collect();
         assert!(done.iter().all(|it| *it == "done"), "{run}");
     }
+}
+
+#[test]
+fn conversations_are_listed_shown_and_deleted_as_resources() {
+    let scratch = Scratch::new();
+    scratch.write(
+        "flowstone.edn",
+        "{:connections {:ai {:backend :scripted :script {:turns [\"Hello Ann.\"]}}}}",
+    );
+    scratch.write(
+        "chat.edn",
+        "(:content (flow/step :agent :a {:connection :ai :messages [{:role :user :content \"I am Ann.\"}] :thread \"ann\"}))",
+    );
+    assert_eq!(
+        scratch.run(&["run", "chat.edn", "--quiet"]).ok().trim(),
+        "Hello Ann."
+    );
+    let list = [
+        "resources",
+        "list",
+        "--prefix",
+        "result/kv/agent-thread:",
+        "--json",
+    ];
+    let listed = |scratch: &Scratch| scratch.run(&list).json()["resources"].clone();
+    assert_eq!(listed(&scratch).as_array().map(Vec::len), Some(1));
+    let name = "result/kv/agent-thread:ann";
+    let shown = scratch.run(&["resources", "read", name]).ok();
+    assert!(
+        shown.contains("I am Ann.") && shown.contains("Hello Ann."),
+        "{shown}"
+    );
+    scratch.run(&["resources", "delete", name, "--yes"]).ok();
+    assert_eq!(listed(&scratch), json!([]));
 }

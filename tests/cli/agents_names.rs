@@ -16,7 +16,10 @@ fn blank_names_and_control_characters_are_refused() {
             ("/documents", json!({"content": "x", "path": name})),
             ("/documents", json!({"content": "x", "filename": name})),
             ("/memories", json!({"name": name})),
-            ("/policies", json!({"name": name, "document": {"statement": []}})),
+            (
+                "/policies",
+                json!({"name": name, "document": {"statement": []}}),
+            ),
             ("/projects", json!({"name": name})),
             ("/secrets", json!({"name": name, "value": "sk-something"})),
             ("/tools", json!({"name": name, "type": "client"})),
@@ -31,7 +34,10 @@ fn blank_names_and_control_characters_are_refused() {
     let refused = agents.send("PATCH", &path, &json!({"path": ""}));
     assert_eq!(error(&refused), "400 VALIDATION_FAILED");
     let removed = agents.send("PATCH", &path, &json!({"path": null}));
-    assert_eq!((removed.status, removed.json()["path"].is_null()), (200, true));
+    assert_eq!(
+        (removed.status, removed.json()["path"].is_null()),
+        (200, true)
+    );
 }
 
 #[test]
@@ -68,10 +74,19 @@ fn errors_name_tools_by_their_ids_and_fields_of_the_api() {
         &json!({"action": "find", "input": {}}),
     );
     assert_eq!(error(&called), "502 TOOL_CALL_FAILED");
-    let text = agents.agent("say hi", &[&agents.client_tool("ask")], json!({"tool_choice": "required"}));
+    let text = agents.agent(
+        "say hi",
+        &[&agents.client_tool("ask")],
+        json!({"tool_choice": "required"}),
+    );
     let silent = agents.generate(&text, &json!({"prompt": "x"}));
     assert_eq!(silent["error"]["code"], "TOOL_CALL_MISSING", "{silent}");
-    for shown in [failed.to_string(), trace.to_string(), called.body, silent.to_string()] {
+    for shown in [
+        failed.to_string(),
+        trace.to_string(),
+        called.body,
+        silent.to_string(),
+    ] {
         for internal in [":mcp-", "agents/tool-", ":tool-choice", ":mcp-tools", "`:"] {
             assert!(!shown.contains(internal), "{internal}: {shown}");
         }

@@ -37,12 +37,19 @@ fn each_operation_has_its_parameters_and_the_schemas_of_its_answers() {
         assert_eq!(own.map_or(0, Vec::len), in_path, "{place}");
         let responses = operation["responses"].as_object().expect("responses");
         let schema = |status: &str| &responses[status]["content"]["application/json"]["schema"];
-        assert_eq!(schema("default")["$ref"], "#/components/schemas/Error", "{place}");
+        assert_eq!(
+            schema("default")["$ref"],
+            "#/components/schemas/Error",
+            "{place}"
+        );
         let good: Vec<&String> = responses.keys().filter(|it| it.starts_with('2')).collect();
         assert!(!good.is_empty(), "{place}");
         for status in good.iter().filter(|it| **it != "204") {
             let schema = schema(status);
-            assert!(schema.as_object().is_some_and(|it| !it.is_empty()), "{place} {status}");
+            assert!(
+                schema.as_object().is_some_and(|it| !it.is_empty()),
+                "{place} {status}"
+            );
         }
         assert_eq!(method == "delete", good == ["204"], "{place}");
         if method == "put" || method == "patch" {
@@ -78,7 +85,13 @@ fn the_methods_of_each_path_are_those_of_the_document() {
     for path in document["paths"].as_object().expect("paths").keys() {
         let address: String = path
             .split('/')
-            .map(|part| if part.starts_with('{') { "none_1" } else { part })
+            .map(|part| {
+                if part.starts_with('{') {
+                    "none_1"
+                } else {
+                    part
+                }
+            })
             .collect::<Vec<_>>()
             .join("/");
         let address = address.trim_start_matches("/api/v1").to_owned();
@@ -102,7 +115,13 @@ fn each_address_in_the_code_of_the_routes_is_in_the_document() {
     let plain = |path: &str| -> Vec<String> {
         let parts = path.split('/');
         parts
-            .map(|it| if it.starts_with('{') { "{}".to_owned() } else { it.to_owned() })
+            .map(|it| {
+                if it.starts_with('{') {
+                    "{}".to_owned()
+                } else {
+                    it.to_owned()
+                }
+            })
             .collect()
     };
     let known: Vec<Vec<String>> = paths.keys().map(|path| plain(path)).collect();
@@ -168,5 +187,8 @@ fn a_key_reads_the_document_whatever_its_policies_are() {
     assert_eq!((shown.status, shown.json()), (200, agents_document()));
     let denied = agents.api.get_as(&key, "/api/v1/agents");
     assert_eq!(error(&denied), "403 FORBIDDEN");
-    assert_eq!(error(&agents.api.request(&format!("GET {path}"), &[], "")), "401 UNAUTHORIZED");
+    assert_eq!(
+        error(&agents.api.request(&format!("GET {path}"), &[], "")),
+        "401 UNAUTHORIZED"
+    );
 }

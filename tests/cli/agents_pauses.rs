@@ -33,8 +33,9 @@ fn wrong_arguments_of_a_client_tool_are_returned_to_the_model() {
     ] {
         let agents = Agents::serve();
         let tool = reader(&agents);
-        let script =
-            format!("call read {wrong}\ncall read {{\"filePath\": \"a.txt\", \"lines\": \"7\"}}\nsay done");
+        let script = format!(
+            "call read {wrong}\ncall read {{\"filePath\": \"a.txt\", \"lines\": \"7\"}}\nsay done"
+        );
         let agent = agents.agent(&script, &[&tool], json!({}));
         let paused = agents.generate(&agent, &json!({"prompt": "x"}));
         assert_eq!(paused["status"], "requires_action", "{wrong}: {paused}");
@@ -46,7 +47,10 @@ fn wrong_arguments_of_a_client_tool_are_returned_to_the_model() {
             "{wrong}"
         );
         let told = results(&agents);
-        assert!(told[0].contains("wrong arguments of `read`"), "{wrong}: {told:?}");
+        assert!(
+            told[0].contains("wrong arguments of `read`"),
+            "{wrong}: {told:?}"
+        );
     }
 }
 
@@ -57,7 +61,9 @@ fn a_wrong_call_beside_a_right_one_is_not_handed_out() {
     let script = "call read {\"filePath\": 1} & call read {\"filePath\": \"b\"}\nsay done";
     let agent = agents.agent(script, &[&tool], json!({}));
     let paused = agents.generate(&agent, &json!({"prompt": "x"}));
-    let calls = paused["required_action"]["tool_calls"].as_array().expect("calls");
+    let calls = paused["required_action"]["tool_calls"]
+        .as_array()
+        .expect("calls");
     assert_eq!(calls.len(), 1, "{paused}");
     assert_eq!(calls[0]["tool_call_id"], "c0.1");
     let outputs = json!({"tool_outputs": [{"tool_call_id": "c0.1", "output": "text of b"}]});
@@ -97,8 +103,14 @@ fn outputs_that_are_not_complete_leave_the_pause_open() {
     assert_eq!(shown["status"], "requires_action", "{shown}");
     let outputs = json!({"tool_outputs": [one, {"tool_call_id": "c0.1", "output": ""}]});
     let done = agents.submit(&agent, &paused, &outputs).json();
-    assert_eq!((&done["status"], &done["text"]), (&json!("completed"), &json!("done")));
-    assert_eq!(error(&agents.submit(&agent, &paused, &outputs)), "409 CONFLICT");
+    assert_eq!(
+        (&done["status"], &done["text"]),
+        (&json!("completed"), &json!("done"))
+    );
+    assert_eq!(
+        error(&agents.submit(&agent, &paused, &outputs)),
+        "409 CONFLICT"
+    );
 }
 
 /// Deletes a record.
@@ -117,7 +129,10 @@ fn what_a_paused_generation_needs_is_not_deleted() {
     let keyed = json!({"name": "lookup", "execute": {"url": agents.outside.url("/lookup"),
                        "headers": {"Authorization": "Bearer tool-key-1"}}});
     let keyed = agents.made("/tools", &keyed);
-    let secret = agents.made("/secrets", &json!({"name": "second", "value": "sk-second-key"}));
+    let secret = agents.made(
+        "/secrets",
+        &json!({"name": "second", "value": "sk-second-key"}),
+    );
     let provider = agents.made(
         "/ai-providers",
         &json!({"name": "second", "provider": "openai", "default_model": "fake-1",
@@ -135,18 +150,35 @@ fn what_a_paused_generation_needs_is_not_deleted() {
     let changed = json!({"tool_ids": [], "ai_provider_id": agents.provider});
     let changed = agents.send("PUT", &format!("/agents/{agent}"), &changed);
     assert_eq!(changed.status, 200, "{changed:?}");
-    for path in [format!("/tools/{keyed}"), format!("/ai-providers/{provider}")] {
+    for path in [
+        format!("/tools/{keyed}"),
+        format!("/ai-providers/{provider}"),
+    ] {
         let (status, message) = delete(&agents, &path);
-        assert!(status == 409 && message.contains(id), "{path}: {status} {message}");
+        assert!(
+            status == 409 && message.contains(id),
+            "{path}: {status} {message}"
+        );
     }
     assert_eq!(delete(&agents, &format!("/tools/{ask}")).0, 204);
-    assert_eq!(delete(&agents, &format!("/agents/{agent}/sessions/{session}")).0, 204);
+    assert_eq!(
+        delete(&agents, &format!("/agents/{agent}/sessions/{session}")).0,
+        204
+    );
 
     let outputs = json!({"tool_outputs": [{"tool_call_id": "c0.0", "output": 1}]});
     let done = agents.submit(&agent, &paused, &outputs).json();
-    assert_eq!((&done["status"], &done["text"]), (&json!("completed"), &json!("done")));
+    assert_eq!(
+        (&done["status"], &done["text"]),
+        (&json!("completed"), &json!("done"))
+    );
     let sent = agents.tool_requests();
-    assert!(sent[0].head.to_lowercase().contains("authorization: bearer tool-key-1"));
+    assert!(
+        sent[0]
+            .head
+            .to_lowercase()
+            .contains("authorization: bearer tool-key-1")
+    );
     for path in [
         format!("/tools/{keyed}"),
         format!("/ai-providers/{provider}"),

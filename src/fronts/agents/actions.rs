@@ -241,9 +241,7 @@ const ACTIONS: &[Action] = &[
         "Deletes an agent.",
         (&[AGENT], Subject::Record(Records::Agents)),
         &[],
-        |engine, given, _| {
-            Box::pin(async move { gone(agent::delete(engine, given.id(0)).await) })
-        },
+        |engine, given, _| Box::pin(async move { gone(agent::delete(engine, given.id(0)).await) }),
     ),
     write(
         (

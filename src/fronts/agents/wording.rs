@@ -89,10 +89,19 @@ mod tests {
     #[test]
     fn options_of_the_step_are_fields_of_the_api() {
         for (message, expected) in [
-            ("`:tool-choice` requires a call", "`tool_choice` requires a call"),
-            ("an entry of `:http-tools` needs a `:url`", "an entry of `tool_ids` needs a `url`"),
+            (
+                "`:tool-choice` requires a call",
+                "`tool_choice` requires a call",
+            ),
+            (
+                "an entry of `:http-tools` needs a `:url`",
+                "an entry of `tool_ids` needs a `url`",
+            ),
             ("`:output` asks for data", "`output_schema` asks for data"),
-            ("give `:allow {:net [\"a\"]}`", "give `:allow {:net [\"a\"]}`"),
+            (
+                "give `:allow {:net [\"a\"]}`",
+                "give `:allow {:net [\"a\"]}`",
+            ),
             ("a :b `c`:d `e`", "a :b `c`:d `e`"),
         ] {
             assert_eq!(of_message(message), expected);
@@ -103,9 +112,18 @@ mod tests {
     fn names_of_tools_in_flows_are_their_ids() {
         let key = "06h0a1b2c3d4e5f6g7h8j9kamb";
         for (message, expected) in [
-            (format!("the connection `:mcp-{key}` fails"), format!("the connection `tool_{key}` fails")),
-            (format!("the adapter :agents/tool-{key}, which"), format!("the adapter tool_{key}, which")),
-            ("the server mcp-one".to_owned(), "the server mcp-one".to_owned()),
+            (
+                format!("the connection `:mcp-{key}` fails"),
+                format!("the connection `tool_{key}` fails"),
+            ),
+            (
+                format!("the adapter :agents/tool-{key}, which"),
+                format!("the adapter tool_{key}, which"),
+            ),
+            (
+                "the server mcp-one".to_owned(),
+                "the server mcp-one".to_owned(),
+            ),
         ] {
             assert_eq!(of_message(&message), expected);
         }

@@ -60,8 +60,7 @@ impl ClientTool {
             fields.only(&["description", "name", "parameters", "preset"])?;
             let name = fields.text("name")?.filter(|name| !name.is_empty());
             let preset = tools::preset(fields.map("preset")?)?;
-            let name =
-                name.ok_or_else(|| wrong("an entry of `:client-tools` needs a `:name`"))?;
+            let name = name.ok_or_else(|| wrong("an entry of `:client-tools` needs a `:name`"))?;
             let parameters = tools::parameters(fields.map("parameters")?, &preset)?;
             let shape = Shape::new(name, &parameters).map_err(|error| {
                 wrong(&format!(

@@ -192,7 +192,9 @@ fn meant(schema: &Json, value: &mut Json, corrected: Corrected) {
         Json::Object(object) => respell(schema, object, corrected),
         Json::Array(items) => {
             let inner = schema.get("items").unwrap_or(&Json::Null);
-            items.iter_mut().for_each(|item| meant(inner, item, corrected));
+            items
+                .iter_mut()
+                .for_each(|item| meant(inner, item, corrected));
         }
         _ => {}
     }

@@ -2,6 +2,7 @@
 
 use flowstone_fronts::agents::body::{Member, nullable};
 use flowstone_fronts::agents::generations::State;
+use flowstone_fronts::agents::pauses::Kind;
 use flowstone_fronts::agents::{
     actors, agent, documents, keys, memories, policies, projects, providers, sessions, tools,
 };
@@ -140,7 +141,6 @@ fn count() -> Json {
     json!({"type": "integer", "minimum": 0})
 }
 
-
 /// Returns the schema of an object that always has these members.
 fn object(members: &[(&str, Json)]) -> Json {
     let required: Vec<&str> = members.iter().map(|it| it.0).collect();
@@ -168,10 +168,20 @@ type Of = (
 );
 
 fn records() -> Map<String, Json> {
-    let tags = || ("tags", json!({"type": "object", "additionalProperties": {"type": "string"}}));
+    let tags = || {
+        (
+            "tags",
+            json!({"type": "object", "additionalProperties": {"type": "string"}}),
+        )
+    };
     let project = || ("project_id", text());
     let of: Vec<Of> = vec![
-        ("Actor", actors::CREATE, &["auto_create_memory"], vec![project(), tags()]),
+        (
+            "Actor",
+            actors::CREATE,
+            &["auto_create_memory"],
+            vec![project(), tags()],
+        ),
         ("Agent", agent::MEMBERS, &[], vec![project(), tags()]),
         (
             "AgentSession",
@@ -183,17 +193,28 @@ fn records() -> Map<String, Json> {
                 ("agent_id", text()),
                 ("generating_at", nullable(instant())),
                 ("last_activity_at", instant()),
-                ("status", json!({"type": "string", "enum": ["closed", "expired", "open"]})),
+                (
+                    "status",
+                    json!({"type": "string", "enum": ["closed", "expired", "open"]}),
+                ),
             ],
         ),
-        ("AiProvider", providers::CREATE, &[], vec![project(), tags()]),
+        (
+            "AiProvider",
+            providers::CREATE,
+            &[],
+            vec![project(), tags()],
+        ),
         (
             "ApiKey",
             keys::CREATE,
             &[],
             vec![
                 tags(),
-                ("key", json!({"type": "string", "description": "The text of the key, in the answer to its creation only."})),
+                (
+                    "key",
+                    json!({"type": "string", "description": "The text of the key, in the answer to its creation only."}),
+                ),
                 ("key_prefix", text()),
                 ("user_id", text()),
             ],
@@ -202,7 +223,12 @@ fn records() -> Map<String, Json> {
         ("Memory", memories::CREATE, &[], vec![project()]),
         ("Policy", policies::CREATE, &[], vec![tags()]),
         ("Project", projects::CREATE, &[], vec![tags()]),
-        ("Secret", providers::CREATE_SECRET, &["value"], vec![project(), tags()]),
+        (
+            "Secret",
+            providers::CREATE_SECRET,
+            &["value"],
+            vec![project(), tags()],
+        ),
         ("Tool", tools::CREATE, &[], vec![project(), tags()]),
     ];
     of.into_iter()
@@ -212,7 +238,11 @@ fn records() -> Map<String, Json> {
 
 /// Returns the schema of a record.
 fn record((_, members, hidden, more): Of) -> Json {
-    let mut schema = object(&[("id", text()), ("created_at", instant()), ("updated_at", instant())]);
+    let mut schema = object(&[
+        ("id", text()),
+        ("created_at", instant()),
+        ("updated_at", instant()),
+    ]);
     for member in members.iter().filter(|it| !hidden.contains(&it.name)) {
         let mut shown = match member.is_needed {
             true => member.kind.schema(),
@@ -257,7 +287,10 @@ fn tool_call() -> Json {
 
 fn required_action() -> Json {
     object(&[
-        ("type", json!({"type": "string", "enum": ["submit_tool_outputs"]})),
+        (
+            "type",
+            json!({"type": "string", "enum": [Kind::Client.action(), Kind::Questions.action()]}),
+        ),
         ("generation_id", text()),
         ("agent_id", text()),
         ("tool_calls", list_of(reference("ToolCall"))),
@@ -319,7 +352,10 @@ fn agent_message() -> Json {
 
 fn message() -> Json {
     let message = object(&[
-        ("role", json!({"type": "string", "enum": ["assistant", "user"]})),
+        (
+            "role",
+            json!({"type": "string", "enum": ["assistant", "user"]}),
+        ),
         ("content", text_or_null()),
         ("document_id", text_or_null()),
         ("created_at", instant()),
@@ -336,13 +372,16 @@ fn entry() -> Json {
         ("updated_at", instant()),
     ]);
     let action = json!({"type": "string", "enum": ["created", "skipped", "updated"],
-                        "description": "What became of the fact, in the answer to its writing."});
+                        "description": "The outcome, in the answer to the request that writes the fact."});
     with(entry, &[("action", action), ("source", text_or_null())])
 }
 
 fn knowledge() -> Json {
     let found = object(&[
-        ("source_type", json!({"type": "string", "enum": ["document", "memory"]})),
+        (
+            "source_type",
+            json!({"type": "string", "enum": ["document", "memory"]}),
+        ),
         ("content", text_or_null()),
         ("created_at", json!({})),
         ("updated_at", json!({})),

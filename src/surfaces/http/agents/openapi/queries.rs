@@ -7,10 +7,19 @@ use serde_json::{Value as Json, json};
 const OF_OPERATIONS: &[(&str, &[&str])] = &[
     ("addSessionMessage", &["async"]),
     ("generateSessionResponse", &["async"]),
-    ("listActors", &["external_id", "limit", "offset", "project_id"]),
-    ("listAgentGenerations", &["agent_id", "limit", "offset", "project_id", "status"]),
+    (
+        "listActors",
+        &["external_id", "limit", "offset", "project_id"],
+    ),
+    (
+        "listAgentGenerations",
+        &["agent_id", "limit", "offset", "project_id", "status"],
+    ),
     ("listAgentSessionMessages", &["limit", "offset"]),
-    ("listAgentSessions", &["actor_id", "limit", "offset", "status"]),
+    (
+        "listAgentSessions",
+        &["actor_id", "limit", "offset", "status"],
+    ),
     ("listAgents", &["limit", "offset", "project_id"]),
     ("listAiProviders", &["limit", "offset", "project_id"]),
     ("listApiKeys", &["limit", "offset"]),
@@ -79,7 +88,10 @@ mod tests {
     fn each_parameter_is_described() {
         for (operation, names) in OF_OPERATIONS {
             for name in *names {
-                assert!(!described(operation, name).0.is_empty(), "{operation} {name}");
+                assert!(
+                    !described(operation, name).0.is_empty(),
+                    "{operation} {name}"
+                );
             }
         }
     }
