@@ -1,5 +1,7 @@
 //! Messages that arrive in a session while a generation of it is not over.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -8,14 +10,24 @@ use serde_json::{Value, json};
 use crate::agents_api::{Agents, answer};
 use crate::server::Server;
 
-/// Serves a project whose model takes its time.
-fn serve_slowly() -> Agents {
-    Agents::serve_beside(Server::start(|request, _| {
+/// Lets the model answer.
+type Gate = Arc<AtomicBool>;
+
+/// Serves a project whose model takes its time, and answers only while the gate is open.
+fn serve_slowly(is_open: bool) -> (Agents, Gate) {
+    let gate = Gate::new(AtomicBool::new(is_open));
+    let held = gate.clone();
+    let server = Server::start(move |request, _| {
         if request.path == "/v1/chat/completions" {
+            let ends = Instant::now() + Duration::from_secs(30);
             thread::sleep(Duration::from_millis(150));
+            while !held.load(Ordering::SeqCst) && Instant::now() < ends {
+                thread::sleep(Duration::from_millis(10));
+            }
         }
         answer(request)
-    }))
+    });
+    (Agents::serve_beside(server), gate)
 }
 
 /// Creates a session that generates by itself, and returns the beginning of its addresses.
@@ -59,7 +71,7 @@ fn seen(agents: &Agents) -> Vec<String> {
 #[test]
 fn fifty_messages_at_once_are_all_answered_in_order() {
     const MESSAGES: usize = 50;
-    let agents = serve_slowly();
+    let (agents, _gate) = serve_slowly(true);
     let agent = agents.agent("say one\nsay two", &[], json!({}));
     let at = session(&agents, &agent);
     thread::scope(|scope| {
@@ -113,7 +125,7 @@ fn a_message_during_a_pause_is_answered_after_it() {
 
 #[test]
 fn a_message_during_a_generation_is_answered_after_a_kill() {
-    let agents = serve_slowly();
+    let (agents, gate) = serve_slowly(false);
     let agent = agents.agent("say one\nsay two", &[], json!({}));
     let at = session(&agents, &agent);
     let path = format!("{at}/messages");
@@ -121,13 +133,14 @@ fn a_message_during_a_generation_is_answered_after_a_kill() {
     let added = agents.post(&path, &json!({"message": "b"}));
     assert_eq!(added.status, 201, "{added:?}");
     let agents = agents.restart();
+    gate.store(true, Ordering::SeqCst);
     answered(&agents, &at);
     assert_eq!(seen(&agents), ["a", "b"]);
 }
 
 #[test]
 fn a_message_of_a_session_that_does_not_generate_by_itself_waits_for_a_request() {
-    let agents = serve_slowly();
+    let (agents, gate) = serve_slowly(false);
     let agent = agents.agent("say one\nsay two", &[], json!({}));
     let path = format!("/agents/{agent}/sessions");
     let id = agents.made(&path, &json!({}));
@@ -135,6 +148,7 @@ fn a_message_of_a_session_that_does_not_generate_by_itself_waits_for_a_request()
     agents.post(&format!("{at}/messages"), &json!({"message": "a"}));
     agents.post(&format!("{at}/generate?async=true"), &json!({}));
     agents.post(&format!("{at}/messages"), &json!({"message": "b"}));
+    gate.store(true, Ordering::SeqCst);
     let found = answered_once(&agents, &at);
     assert_eq!(found, ["user a", "user b", "assistant one"]);
 }
