@@ -122,11 +122,16 @@ fn check_body(place: &str, operation: &Value, request: &str) {
 
 /// Checks that JSON conforms to a schema of the document.
 fn conform(place: &str, schema: &Value, json: &Value) {
+    conform_in(&DOCUMENT, place, (schema, json));
+}
+
+/// Checks that JSON conforms to a schema of a document. `place` names the schema.
+fn conform_in(document: &Value, place: &str, (schema, json): (&Value, &Value)) {
     static VALIDATORS: LazyLock<Mutex<HashMap<String, Arc<Validator>>>> =
         LazyLock::new(Mutex::default);
     let mut validators = VALIDATORS.lock().unwrap_or_else(PoisonError::into_inner);
     let validator = validators.entry(place.to_owned()).or_insert_with(|| {
-        let whole = json!({"allOf": [schema], "components": DOCUMENT["components"]});
+        let whole = json!({"allOf": [schema], "components": document["components"]});
         let validator = jsonschema::validator_for(&whole);
         Arc::new(validator.unwrap_or_else(|error| panic!("{place}: {error}")))
     });
@@ -161,8 +166,15 @@ fn operations(path: &str) -> Option<(&'static str, &'static Value)> {
     found.map(|(template, operations)| (template.as_str(), operations))
 }
 
-/// Returns the document of the agents API.
-fn agents_document() -> Value {
+/// The document of the agents API, in which objects have no members but those that it names.
+static AGENTS: LazyLock<Value> = LazyLock::new(|| {
+    let mut document = agents_document();
+    close(&mut document);
+    document
+});
+
+/// Returns the document of the agents API as it is kept.
+pub fn agents_document() -> Value {
     serde_json::from_str(&text("docs/reference/agents-openapi.json")).expect("the document is JSON")
 }
 
@@ -184,15 +196,14 @@ fn is_of_agents(path: &str) -> bool {
         .split('/')
         .next()
         .unwrap_or_default();
-    let document = agents_document();
-    let paths = document["paths"].as_object().expect("paths");
+    let paths = AGENTS["paths"].as_object().expect("paths");
     WITHOUT_ROUTES.contains(&noun)
         || paths
             .keys()
             .any(|known| known.split('/').nth(3) == Some(noun))
 }
 
-/// Checks an answer of the agents API: its status, and the envelope of errors.
+/// Checks an answer of the agents API: its status, its schema, and the envelope of errors.
 #[track_caller]
 fn check_agents((method, path): (&str, &str), reply: &Reply) {
     if reply.status >= 400 {
@@ -203,8 +214,7 @@ fn check_agents((method, path): (&str, &str), reply: &Reply) {
         );
         return;
     }
-    let document = agents_document();
-    let paths = document["paths"].as_object().expect("paths");
+    let paths = AGENTS["paths"].as_object().expect("paths");
     let fits = |template: &str| {
         let (known, given) = (template.split('/'), path.split('/'));
         known.clone().count() == given.clone().count()
@@ -214,15 +224,24 @@ fn check_agents((method, path): (&str, &str), reply: &Reply) {
     };
     let mut found: Vec<&String> = paths.keys().filter(|template| fits(template)).collect();
     found.sort_by_key(|template| template.matches('{').count());
-    let Some(template) = found.first() else {
-        assert_eq!(path, "/api/v1/agents/openapi.json", "{method}: {reply:?}");
-        return;
-    };
-    let operation = &paths[*template][method.to_lowercase()];
+    let template = found.first();
+    let template =
+        template.unwrap_or_else(|| panic!("{method} {path} is not in the document: {reply:?}"));
+    let verb = method.to_lowercase();
+    let response = &paths[*template][&verb]["responses"][reply.status.to_string()];
     assert!(
-        operation["responses"]
-            .get(reply.status.to_string())
-            .is_some(),
+        response.is_object(),
         "{method} {path}: the document does not list the status: {reply:?}"
     );
+    let media = reply.header("content-type").unwrap_or_default();
+    let media = media.split(';').next().unwrap_or_default();
+    let content = &response["content"][media];
+    assert!(
+        reply.status == 204 || content.is_object(),
+        "{method} {path}: the document does not list `{media}`: {reply:?}"
+    );
+    if media == "application/json" {
+        let place = format!("agents {verb} {template} {}", reply.status);
+        conform_in(&AGENTS, &place, (&content["schema"], &reply.json()));
+    }
 }

@@ -4,7 +4,11 @@
 mod agent_decisions;
 mod agents;
 #[cfg(unix)]
+mod agents_busy;
+#[cfg(unix)]
 mod agents_changes;
+#[cfg(unix)]
+mod agents_flows;
 #[cfg(unix)]
 mod agents_http;
 #[cfg(unix)]
@@ -15,9 +19,17 @@ mod agents_knowledge;
 mod agents_loop;
 #[cfg(unix)]
 mod agents_messages;
+#[cfg(unix)]
+mod agents_names;
+#[cfg(unix)]
+mod agents_openapi;
+#[cfg(unix)]
+mod agents_pauses;
 mod agents_platform;
 #[cfg(unix)]
 mod agents_providers;
+#[cfg(unix)]
+mod agents_questions;
 mod agents_reach;
 mod agents_servers;
 #[cfg(unix)]

@@ -70,10 +70,11 @@ pub trait Step {
     /// allow.
     fn settings_remarks(
         &self,
+        flow: &Flow,
         settings: &Value,
         config: &Value,
     ) -> Vec<(&'static str, Diagnostic)> {
-        let _ = (settings, config);
+        let _ = (flow, settings, config);
         Vec::new()
     }
 

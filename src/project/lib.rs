@@ -23,7 +23,7 @@ pub fn steps() -> Vec<Box<dyn Step>> {
     ]
 }
 
-/// Returns all step types that flows may use.
+/// Returns the step types of this crate and of `flowstone-steps`. A running flow has more: those of fronts and of the engine.
 pub fn all_steps() -> Vec<Box<dyn Step>> {
     let mut all = flowstone_steps::all();
     all.extend(steps());

@@ -103,6 +103,10 @@ impl Step for Agent {
         remarks
     }
 
+    fn settings_remarks(&self, flow: &Flow, settings: &Value, config: &Value) -> Remarks {
+        crate::connections::unknown_names(flow, settings, config)
+    }
+
     fn needs(&self, flow: &Flow, settings: &Value, config: &Value) -> Vec<PlannedNeed> {
         crate::llm::needs::of_agent(flow, settings, config)
     }

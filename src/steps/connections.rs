@@ -10,7 +10,7 @@ use std::sync::Arc;
 use base64::Engine as _;
 use flowstone_flow::auth::{self, LITERAL_SECRET_KEYS};
 use flowstone_flow::bindings::Bindings;
-use flowstone_flow::diagnostic::nearest;
+use flowstone_flow::diagnostic::{Diagnostic, Severity, nearest};
 use flowstone_flow::flow::{Flow, name_of};
 use flowstone_flow::permission::Host;
 use flowstone_flow::ports::Secret;
@@ -20,8 +20,12 @@ use reqwest::Url;
 
 use crate::fields::Fields;
 use crate::guard::{Pattern, allowed_hosts};
+use crate::literal::{Remarks, finding};
 use crate::oauth::OAuth;
 use crate::secrets::variable;
+
+/// The code of a name that no connection has.
+const UNKNOWN: &str = "E0750";
 
 /// A server that flows make requests to.
 #[derive(Clone, Debug, Default)]
@@ -244,6 +248,34 @@ pub(crate) fn planned(settings: &Value, flow: &Flow, name: &str) -> Option<Conne
     resolve(settings, flow, name).ok()
 }
 
+/// Returns a warning for each name in `:connection` of a config for which there is no connection, if the project has any. Another
+/// project or profile may have it, so the flow is not wrong.
+pub(crate) fn unknown_names(flow: &Flow, settings: &Value, config: &Value) -> Remarks {
+    let has_some = settings.get("connections").and_then(Value::as_map);
+    let Some(given) = config.get("connection").filter(|_| has_some.is_some()) else {
+        return Remarks::new();
+    };
+    let names = match given {
+        Value::Vector(items) => items.iter().filter_map(literal_name).collect(),
+        one => Vec::from_iter(literal_name(one)),
+    };
+    let unknown = names.iter().filter_map(|name| {
+        let error = resolve(settings, flow, name).err()?;
+        (error.code == UNKNOWN).then(|| Diagnostic {
+            severity: Severity::Warning,
+            ..finding(error)
+        })
+    });
+    unknown.map(|warning| ("connection", warning)).collect()
+}
+
+fn literal_name(value: &Value) -> Option<Rc<str>> {
+    match value {
+        Value::Keyword(_) | Value::Text(_) => name_of(value),
+        _ => None,
+    }
+}
+
 /// Returns the project's settings for a slot, or for the connection that it is bound to.
 pub(crate) fn bound<'a>(settings: &'a Value, name: &str) -> Option<&'a Value> {
     match binding(settings, name) {
@@ -297,7 +329,7 @@ fn unknown(settings: &Value, flow: &Flow, name: &str) -> StepError {
                 .filter_map(|slot| Some(name_of(slot.get("slot")?)?.to_string())),
         );
     }
-    let error = StepError::config("E0750", format!("there is no connection `:{name}`"));
+    let error = StepError::config(UNKNOWN, format!("there is no connection `:{name}`"));
     let error = match nearest(name, known.iter().map(String::as_str)) {
         Some(near) => error.hint(format!("did you mean `:{near}`?")),
         None => error,

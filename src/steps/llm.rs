@@ -130,6 +130,15 @@ impl Step for Llm {
         remarks
     }
 
+    fn settings_remarks(
+        &self,
+        flow: &Flow,
+        settings: &Value,
+        config: &Value,
+    ) -> Vec<(&'static str, Diagnostic)> {
+        crate::connections::unknown_names(flow, settings, config)
+    }
+
     fn needs(&self, flow: &Flow, settings: &Value, config: &Value) -> Vec<PlannedNeed> {
         needs::of_agent(flow, settings, config)
     }

@@ -177,7 +177,7 @@ impl Step for Wait {
         remarks
     }
 
-    fn settings_remarks(&self, settings: &Value, config: &Value) -> Remarks {
+    fn settings_remarks(&self, _flow: &Flow, settings: &Value, config: &Value) -> Remarks {
         let mut remarks = Remarks::new();
         if config.get("timeout").is_none_or(literal::is_known) {
             let fields = Fields::new(config);

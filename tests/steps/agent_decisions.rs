@@ -369,3 +369,63 @@ fn an_answer_that_does_not_fit_performs_nothing() {
         assert!(found.starts_with(expected), "{fields}: {found}");
     }
 }
+
+/// An agent that the outer one calls as a tool, with further fields, and functions of the flow.
+fn with_inner(fields: &str, code: &str) -> String {
+    format!(
+        "{} :agents [{{:id :in/ner :description \"Adds.\" :objective \"Add.\" :input-schema [:map] :connection :ai :tools {{:steps [:math/add]}} {fields}}}]",
+        with_function(code)
+    )
+}
+
+/// The turns of an outer agent, and of an inner one that makes a call.
+fn nested() -> Vec<Say> {
+    vec![
+        calls(&[("o1", "in_ner", "{}")]),
+        calls(&[("c1", "math_add", ADD)]),
+        says("inner"),
+        says("outer"),
+    ]
+}
+
+#[test]
+fn hooks_for_single_calls_see_the_call_of_an_inner_agent_as_one_call() {
+    let code = "(fn [{:keys [tool]}] (when (= tool \"math_add\") {:refuse \"not here\"}))";
+    let outer = |hook: &str| {
+        format!(
+            "(:content (flow/step :agent :a {{:connection :ai :objective \"Add.\" :tools {{:agents [:in/ner]}} {hook}}}))"
+        )
+    };
+    for (own, of_inner, expected) in [
+        (":before-each-call :check", "", "{\"sum\":3}"),
+        ("", ":before-each-call :check", "not performed: not here"),
+    ] {
+        let bench = Bench::with(&with_inner(of_inner, code), nested());
+        assert_eq!(bench.run(&outer(own)), "\"outer\"");
+        let results = results(&bench.asked()[2]);
+        assert!(
+            results[0].1.contains(expected),
+            "{own} {of_inner}: {results:?}"
+        );
+    }
+    let refuse = "(fn [{:keys [tool]}] (when (= tool \"in_ner\") {:refuse \"not at all\"}))";
+    let turns = vec![calls(&[("o1", "in_ner", "{}")]), says("outer")];
+    let bench = Bench::with(&with_inner("", refuse), turns);
+    assert_eq!(bench.run(&outer(":before-each-call :check")), "\"outer\"");
+    assert!(results(&bench.asked()[1])[0].1.contains("not at all"));
+}
+
+#[test]
+fn an_answer_of_the_flow_does_not_continue_an_inner_agent() {
+    let bench = Bench::with(&with_inner("", "(fn [_] nil)"), nested());
+    let found = bench.run(
+        "(let [config {:connection :ai :tools {:agents [:in/ner]} :approval {:tool-names [\"math_add\"]} :return-messages true}
+               asked (flow/step :agent :one (assoc config :objective \"Add.\"))]
+           (when (= \"approval-required\" (:abort-reason asked))
+             (flow/step :agent :two (assoc config :messages (:messages asked) :approval-answer {:action :approve}))))",
+    );
+    assert!(
+        found.starts_with("E1305 `:approval-answer`: `:messages` do not end with calls"),
+        "{found}"
+    );
+}

@@ -44,10 +44,11 @@ impl Step for Watched {
 
     fn settings_remarks(
         &self,
+        flow: &Flow,
         settings: &Value,
         config: &Value,
     ) -> Vec<(&'static str, Diagnostic)> {
-        self.step.settings_remarks(settings, config)
+        self.step.settings_remarks(flow, settings, config)
     }
 
     fn judged(&self, value: &Value) -> Option<Value> {

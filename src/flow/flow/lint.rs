@@ -299,7 +299,7 @@ impl Lint<'_> {
         }
         let mut remarks = step.map_or_else(Vec::new, |it| it.remarks(self.flow, config));
         if let (Some(step), Some(settings)) = (step, self.surroundings.settings) {
-            remarks.extend(step.settings_remarks(settings, config));
+            remarks.extend(step.settings_remarks(self.flow, settings, config));
         }
         // One finding about a key is enough.
         for (key, remark) in remarks.into_iter().filter(|(key, _)| !wrong.contains(*key)) {

@@ -15,7 +15,7 @@ use flowstone_flow::step::LocalFuture;
 use flowstone_project::knowledge::Embedder;
 use serde_json::{Value as Json, json};
 
-use super::body::{self, Body, Kind, Member, texts};
+use super::body::{self, Body, Kind, Member, Purpose, texts};
 use super::error::ApiError;
 use super::generations::{self, Filter, Who};
 use super::policies::Request;
@@ -241,9 +241,7 @@ const ACTIONS: &[Action] = &[
         "Deletes an agent.",
         (&[AGENT], Subject::Record(Records::Agents)),
         &[],
-        |engine, given, _| {
-            Box::pin(async move { gone(Records::Agents.delete(engine, given.id(0)).await) })
-        },
+        |engine, given, _| Box::pin(async move { gone(agent::delete(engine, given.id(0)).await) }),
     ),
     write(
         (
@@ -597,17 +595,17 @@ impl Action {
 
     /// Returns the JSON Schema of the arguments.
     pub fn schema(&self) -> Json {
-        let is_change = self.name.starts_with("update-");
-        let ids = self.ids.iter().map(|it| (it, true));
-        let own = self.members().map(|it| (it, !is_change));
-        let members: Vec<Member> = ids
-            .chain(own)
-            .map(|(member, is_needed)| Member {
-                is_needed: member.is_needed && is_needed,
-                ..*member
-            })
-            .collect();
-        body::schema(&members, true)
+        if !self.name.starts_with("update-") {
+            let members = self.ids.iter().chain(self.members());
+            return body::schema(members, Purpose::Call);
+        }
+        let mut schema = body::schema(self.ids, Purpose::Call);
+        let mut changes = body::schema(self.members(), Purpose::Change);
+        let own = changes["properties"].as_object_mut().map(std::mem::take);
+        if let Some(all) = schema["properties"].as_object_mut() {
+            all.extend(own.unwrap_or_default());
+        }
+        schema
     }
 
     /// Reads arguments for a project.

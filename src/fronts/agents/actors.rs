@@ -16,7 +16,7 @@ pub const CREATE: &[Member] = &[
         Kind::Flag,
         "Whether the actor gets a memory of its own, unless `memory_id` names one.",
     ),
-    Member::optional("external_id", Kind::Text, "The id of the actor elsewhere."),
+    Member::optional("external_id", Kind::Name, "The id of the actor elsewhere."),
     Member::optional(
         "instructions",
         Kind::Text,
@@ -27,7 +27,7 @@ pub const CREATE: &[Member] = &[
         Kind::Text,
         "The memory that agents search and write in sessions with the actor.",
     ),
-    Member::required("name", Kind::Text, "The name."),
+    Member::required("name", Kind::Name, "The name."),
     Member::optional(
         "project_id",
         Kind::Text,
@@ -48,7 +48,7 @@ pub const UPDATE: &[Member] = &[
         Kind::Text,
         "The memory that agents search and write in sessions with the actor.",
     ),
-    Member::optional("name", Kind::Text, "The name."),
+    Member::kept("name", Kind::Name, "The name."),
     Member::optional("tags", Kind::Object, "Tags."),
 ];
 

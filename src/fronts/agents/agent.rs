@@ -9,7 +9,7 @@ use super::error::ApiError;
 use super::generations::Who;
 use super::policies::Policy;
 use super::records::{Record, Records};
-use super::{knowledge, projects, reach, tools};
+use super::{knowledge, projects, reach, running, tools};
 
 /// The number of model calls of an agent that says nothing else.
 pub const MAX_STEPS: i64 = 20;
@@ -50,7 +50,7 @@ pub const MEMBERS: &[Member] = &[
         Kind::Text,
         "The model; that of the provider if it is left out.",
     ),
-    Member::optional("name", Kind::Text, "The name."),
+    Member::optional("name", Kind::Name, "The name."),
     Member::optional(
         "output_schema",
         Kind::Object,
@@ -230,6 +230,24 @@ pub async fn update(
     check_given(engine, who, (&mut record.members, &before, &project)).await?;
     Agent::of(engine, record.clone()).await?.check()?;
     Ok(shown(&Records::Agents.update(engine, record).await?))
+}
+
+/// Deletes an agent and its sessions. Its generations remain.
+///
+/// # Errors
+/// When no agent has the id, or one of its generations is not over.
+pub async fn delete(engine: &Engine, id: &str) -> Result<(), ApiError> {
+    let record = Records::Agents.get(engine, id).await?;
+    running::refuse_of_agent(engine, &record).await?;
+    let sessions = Records::Sessions
+        .list_in(engine, Some(record.project()))
+        .await?;
+    for session in sessions {
+        if session.text("agent_id") == Some(record.id()) {
+            Records::Sessions.delete(engine, session.id()).await?;
+        }
+    }
+    Records::Agents.delete(engine, id).await
 }
 
 /// Adds the members that every agent has.

@@ -12,6 +12,8 @@ use super::error::ApiError;
 #[derive(Debug, Clone, Copy)]
 pub enum Kind {
     Text,
+    /// A text that is not blank and has no control characters, such as a name or a path.
+    Name,
     OneOf(&'static [&'static str]),
     /// A whole number in a range.
     Int(i64, i64),
@@ -22,8 +24,6 @@ pub enum Kind {
     Object,
     /// A list of objects.
     Objects,
-    /// A text; in a change, null removes it.
-    TextOrNull,
     /// A text or an object.
     TextOrObject,
     Any,
@@ -54,6 +54,11 @@ impl Member {
             is_needed: true,
             ..Member::optional(name, kind, doc)
         }
+    }
+
+    /// A member of a change that every record has, so null does not remove it.
+    pub const fn kept(name: &'static str, kind: Kind, doc: &'static str) -> Member {
+        Member::required(name, kind, doc)
     }
 }
 
@@ -156,19 +161,50 @@ impl Body {
     }
 }
 
-/// Returns the JSON Schema of an object with these members. Without `needs`, none is required.
-pub fn schema<'a>(members: impl IntoIterator<Item = &'a Member>, needs: bool) -> Json {
+/// What a schema of members is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// The arguments of a model: what it leaves out is left out.
+    Call,
+    /// A change: null removes a member, and none is required.
+    Change,
+    /// A new record: null is the same as absent.
+    New,
+}
+
+/// Returns the JSON Schema of an object with these members.
+pub fn schema<'a>(members: impl IntoIterator<Item = &'a Member>, purpose: Purpose) -> Json {
     let mut properties = Map::new();
     let mut required = Vec::new();
     for member in members {
-        let mut schema = member.kind.schema();
+        let mut schema = match member.is_needed || purpose == Purpose::Call {
+            true => member.kind.schema(),
+            false => nullable(member.kind.schema()),
+        };
         schema["description"] = json!(member.doc);
         properties.insert(member.name.to_owned(), schema);
-        if needs && member.is_needed {
+        if member.is_needed && purpose != Purpose::Change {
             required.push(member.name);
         }
     }
     json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false})
+}
+
+/// Returns a schema that takes null, too.
+pub fn nullable(mut schema: Json) -> Json {
+    match schema.get("type").cloned() {
+        Some(Json::Array(mut several)) => {
+            several.push(json!("null"));
+            schema["type"] = Json::Array(several);
+        }
+        Some(one) => schema["type"] = json!([one, "null"]),
+        // Without a type, any value is taken.
+        None => {}
+    }
+    if let Some(Json::Array(names)) = schema.get_mut("enum") {
+        names.push(Json::Null);
+    }
+    schema
 }
 
 /// Returns the texts of a list; none for anything else.
@@ -190,10 +226,10 @@ fn unknown(name: &str, members: &[Member]) -> ApiError {
 impl Kind {
     fn take(self, name: &str, value: Json) -> Result<Json, ApiError> {
         let value = match (self, value) {
-            (Kind::Text | Kind::TextOrNull | Kind::OneOf(_), Json::Number(number)) => {
+            (Kind::Text | Kind::Name | Kind::OneOf(_), Json::Number(number)) => {
                 Json::String(number.to_string())
             }
-            (Kind::Text | Kind::TextOrNull | Kind::OneOf(_), Json::Bool(flag)) => {
+            (Kind::Text | Kind::Name | Kind::OneOf(_), Json::Bool(flag)) => {
                 Json::String(flag.to_string())
             }
             (_, value) => value,
@@ -201,7 +237,8 @@ impl Kind {
         let is_text = |items: &Vec<Json>| items.iter().all(Json::is_string);
         let is_object = |items: &Vec<Json>| items.iter().all(Json::is_object);
         let fits = match self {
-            Kind::Text | Kind::TextOrNull => value.is_string(),
+            Kind::Text => value.is_string(),
+            Kind::Name => value.as_str().is_some_and(is_name),
             Kind::OneOf(names) => value.as_str().is_some_and(|it| names.contains(&it)),
             Kind::Int(least, most) => value
                 .as_i64()
@@ -230,6 +267,7 @@ impl Kind {
     pub fn schema(self) -> Json {
         match self {
             Kind::Text => json!({"type": "string"}),
+            Kind::Name => json!({"type": "string", "minLength": 1}),
             Kind::OneOf(names) => json!({"type": "string", "enum": names}),
             Kind::Int(least, most) => json!({"type": "integer", "minimum": least, "maximum": most}),
             Kind::Number(least, most) => {
@@ -239,7 +277,6 @@ impl Kind {
             Kind::Texts => json!({"type": "array", "items": {"type": "string"}}),
             Kind::Object => json!({"type": "object"}),
             Kind::Objects => json!({"type": "array", "items": {"type": "object"}}),
-            Kind::TextOrNull => json!({"type": ["string", "null"]}),
             Kind::TextOrObject => json!({"type": ["string", "object"]}),
             Kind::Any => json!({}),
         }
@@ -248,6 +285,7 @@ impl Kind {
     fn expected(self) -> String {
         match self {
             Kind::Text => "a string".to_owned(),
+            Kind::Name => "a string that is not blank, without control characters".to_owned(),
             Kind::OneOf(names) => format!("one of {}", names.join(", ")),
             Kind::Int(least, most) => format!("a whole number from {least} to {most}"),
             Kind::Number(least, most) => format!("a number from {least} to {most}"),
@@ -255,18 +293,21 @@ impl Kind {
             Kind::Texts => "a list of strings".to_owned(),
             Kind::Object => "an object".to_owned(),
             Kind::Objects => "a list of objects".to_owned(),
-            Kind::TextOrNull => "a string or null".to_owned(),
             Kind::TextOrObject => "a string or an object".to_owned(),
             Kind::Any => "any value".to_owned(),
         }
     }
 }
 
+fn is_name(text: &str) -> bool {
+    !text.trim().is_empty() && !text.chars().any(char::is_control)
+}
+
 fn found(value: &Json) -> String {
     match value {
         Json::Null => "null".to_owned(),
         Json::Bool(_) | Json::Number(_) => format!("`{value}`"),
-        Json::String(text) if text.len() <= 80 => format!("`{text}`"),
+        Json::String(text) if text.len() <= 80 => format!("`{}`", text.escape_debug()),
         Json::String(_) => "a long string".to_owned(),
         Json::Array(_) => "a list".to_owned(),
         Json::Object(_) => "an object".to_owned(),
@@ -278,7 +319,7 @@ mod tests {
     use super::*;
 
     const MEMBERS: &[Member] = &[
-        Member::required("name", Kind::Text, "The name."),
+        Member::required("name", Kind::Name, "The name."),
         Member::optional("count", Kind::Int(1, 9), "How many."),
         Member::optional("tags", Kind::Texts, "Tags."),
     ];
@@ -325,6 +366,14 @@ mod tests {
         check(
             json!({"name": "a", "count": 10}),
             "`count` must be a whole number from 1 to 9, got `10`",
+        );
+        check(
+            json!({"name": " "}),
+            "`name` must be a string that is not blank, without control characters, got ` `",
+        );
+        check(
+            json!({"name": "a\u{0}b"}),
+            "`name` must be a string that is not blank, without control characters, got `a\\0b`",
         );
         check(
             json!({"name": "a", "tags": "x"}),

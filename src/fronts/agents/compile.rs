@@ -18,8 +18,6 @@ use super::records::{Record, Records};
 use super::{actions, ids, knowledge, servers, sources, tools};
 use crate::graph::compile::text::{Lines, edn, keyword, quoted};
 
-/// How long a generation waits for the outputs of client tools.
-const CLIENT_TIMEOUT: &str = "30d";
 /// The id of the step.
 pub const STEP: &str = "generation";
 /// The key of the input with what a request overrides.
@@ -140,7 +138,7 @@ fn options(agent: &Agent, place: &Place) -> Result<Map<String, Json>, ApiError> 
     let steps = record.get("max_steps").and_then(Json::as_i64);
     put("max-iterations", json!(steps.unwrap_or(MAX_STEPS)));
     put("max-tool-calls", json!(1_000));
-    put("client-timeout", json!(CLIENT_TIMEOUT));
+    put("client-timeout", json!(servers::PAUSE));
     Ok(options)
 }
 

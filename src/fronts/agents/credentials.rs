@@ -89,12 +89,17 @@ pub fn auth(server: Option<&Json>) -> Option<Json> {
     Some(json!({"type": "api-key", "header": header, "prefix": prefix, "secret-ref": secret}))
 }
 
+/// Returns the id of the credential of a server, which is part of its name in flows.
+pub fn id(server: Option<&Json>) -> Option<&str> {
+    server?.get(SECRET_ID)?.as_str()
+}
+
 /// Removes the credential of a tool that is deleted or changed.
 ///
 /// # Errors
 /// When the file of the credential cannot be deleted.
 pub fn forget(engine: &Engine, server: Option<&Json>) -> Result<(), ApiError> {
-    match server.and_then(|it| it.get(SECRET_ID)?.as_str()) {
+    match id(server) {
         Some(id) => Ok(engine.forget_server_secret(id)?),
         None => Ok(()),
     }

@@ -12,11 +12,11 @@ use super::{projects, reach};
 /// The body of a new document.
 pub const CREATE: &[Member] = &[
     Member::required("content", Kind::Text, "The text."),
-    Member::optional("filename", Kind::Text, "The name of its file."),
+    Member::optional("filename", Kind::Name, "The name of its file."),
     Member::optional("metadata", Kind::Object, "Further facts."),
     Member::optional(
         "path",
-        Kind::Text,
+        Kind::Name,
         "Its path, such as `/reports/q1.txt`; `/` and the file name if it is left out.",
     ),
     Member::optional(
@@ -30,9 +30,9 @@ pub const CREATE: &[Member] = &[
 
 /// The body of changes of a document.
 pub const UPDATE: &[Member] = &[
-    Member::optional("content", Kind::Text, "The text."),
+    Member::kept("content", Kind::Text, "The text."),
     Member::optional("metadata", Kind::Object, "Further facts."),
-    Member::optional("path", Kind::TextOrNull, "Its path; null removes it."),
+    Member::optional("path", Kind::Name, "Its path; null removes it."),
     Member::optional("tags", Kind::Object, "Tags."),
     Member::optional("title", Kind::Text, "The title."),
 ];

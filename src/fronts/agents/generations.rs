@@ -5,10 +5,8 @@ use std::rc::Rc;
 
 use flowstone_engine::feed_event::instant;
 use flowstone_engine::ids::RunId;
-use flowstone_engine::json::items;
 use flowstone_engine::ports::{
-    LiveText, NewReceipt, News, RunQuery, RunRow, RunStatus, RunSummary, WaitFilter, WaitRow,
-    WaitState,
+    LiveText, NewReceipt, News, RunQuery, RunRow, RunStatus, RunSummary, WaitFilter,
 };
 use flowstone_engine::token::Scope;
 use flowstone_engine::waits::Caller;
@@ -26,10 +24,11 @@ use super::context;
 use super::error::{ApiError, Status as Refused};
 use super::lineage::{self, Lineage};
 use super::messages::{self, Messages};
+use super::pauses::Pause;
 use super::policies::Request;
 use super::records::Record;
 use super::rights::Rights;
-use super::{ids, knowledge, providers, wording};
+use super::{ids, knowledge, pauses, providers, wording};
 
 /// The depth of nested generations, unless a request says otherwise.
 pub const MAX_DEPTH: i64 = 10;
@@ -363,9 +362,8 @@ pub struct View {
     row: RunRow,
     origin: Origin,
     lineage: Lineage,
-    /// The calls that it waits for.
-    pending: Vec<Json>,
-    /// The generation that makes these calls: this one, or one below it.
+    pause: Option<Pause>,
+    /// The generation that is paused: this one, or one below it.
     asking: (RunId, Origin),
     result: Json,
 }
@@ -376,14 +374,14 @@ pub struct View {
 /// When no record has that id.
 pub async fn view(engine: &Engine, id: &str) -> Result<View, ApiError> {
     let (row, origin) = find(engine, "generation", id).await?;
-    let wait = match row.status {
-        RunStatus::Waiting => wait_of_tree(engine, &row.id).await?,
+    let pause = match row.status {
+        RunStatus::Waiting => pauses::of_tree(engine, &row.id).await?,
         _ => None,
     };
     let lineage = lineage::of(engine, &row).await?;
-    let asking = match &wait {
-        Some(wait) if wait.run != row.id => {
-            let (below, origin) = find(engine, "generation", wait.run.as_str()).await?;
+    let asking = match &pause {
+        Some(pause) if pause.run != row.id => {
+            let (below, origin) = find(engine, "generation", pause.run.as_str()).await?;
             (below.id, origin)
         }
         Some(_) | None => (row.id.clone(), origin.clone()),
@@ -393,11 +391,8 @@ pub async fn view(engine: &Engine, id: &str) -> Result<View, ApiError> {
         .as_deref()
         .filter(|_| row.status == RunStatus::Completed);
     Ok(View {
-        state: state_of(row.status, wait.is_some()),
-        pending: wait
-            .as_ref()
-            .map(|wait| calls_of(wait).iter().map(as_json).collect())
-            .unwrap_or_default(),
+        state: state_of(row.status, pause.is_some()),
+        pause,
         result: result
             .and_then(|text| codec::decode(text).ok())
             .map_or(Json::Null, |value| as_json(&value)),
@@ -419,48 +414,6 @@ fn state_of(status: RunStatus, waits_for_outputs: bool) -> State {
         | RunStatus::Cancelled
         | RunStatus::Terminated => State::Failed,
     }
-}
-
-pub(super) async fn open_wait(
-    engine: &Engine,
-    run: &RunId,
-) -> Result<Option<WaitRow>, EngineError> {
-    let filter = WaitFilter {
-        run: Some(run.clone()),
-        ..WaitFilter::default()
-    };
-    let waits = engine.list_waits(filter).await?;
-    Ok(waits.into_iter().find(is_for_outputs))
-}
-
-/// Returns the open wait for outputs of a generation, or of one below it.
-async fn wait_of_tree(engine: &Engine, run: &RunId) -> Result<Option<WaitRow>, EngineError> {
-    if let Some(wait) = open_wait(engine, run).await? {
-        return Ok(Some(wait));
-    }
-    for below in lineage::waiting_below(engine, run).await? {
-        if let Some(wait) = open_wait(engine, &below).await? {
-            return Ok(Some(wait));
-        }
-    }
-    Ok(None)
-}
-
-fn is_for_outputs(wait: &WaitRow) -> bool {
-    wait.state == WaitState::Open && !calls_of(wait).is_empty()
-}
-
-/// Returns the calls of client tools that a wait is for.
-pub(super) fn calls_of(wait: &WaitRow) -> Vec<Value> {
-    let details = codec::decode(&wait.details).unwrap_or(Value::Nil);
-    let shown = details.get("show").and_then(|shown| shown.get("data"));
-    let calls = shown.and_then(|data| data.get("client-calls"));
-    calls.and_then(items).unwrap_or_default()
-}
-
-pub(super) fn call_id(call: &Value) -> String {
-    let id = call.get("tool-call-id").and_then(name_of);
-    id.map_or_else(String::new, |id| id.to_string())
 }
 
 fn as_json(value: &Value) -> Json {
@@ -512,22 +465,22 @@ impl View {
     }
 
     fn tool_calls(&self) -> Json {
-        if self.state == State::RequiresAction {
-            return self.pending.iter().map(call_json).collect();
+        if let Some(pause) = &self.pause {
+            return pause.calls.iter().map(call_json).collect();
         }
         let calls = self.result.get("tool-calls").and_then(Json::as_array);
         calls.into_iter().flatten().map(call_json).collect()
     }
 
     fn required_action(&self) -> Json {
-        match self.state {
-            State::RequiresAction => json!({
-                "type": "submit_tool_outputs",
+        match &self.pause {
+            Some(pause) => json!({
+                "type": pause.kind.action(),
                 "generation_id": ids::generation(&self.asking.0),
                 "agent_id": self.asking.1.agent,
                 "tool_calls": self.tool_calls(),
             }),
-            State::InProgress | State::Completed | State::Failed => Json::Null,
+            None => Json::Null,
         }
     }
 
@@ -754,11 +707,11 @@ pub async fn runs(engine: &Engine, filter: &Filter) -> Result<Page<RunSummary>, 
     }
 }
 
-/// Returns the runs that wait for outputs of client tools, and those above them.
+/// Returns the runs that are paused, and those above them.
 async fn asking(engine: &Engine) -> Result<HashSet<RunId>, EngineError> {
     let waits = engine.list_waits(WaitFilter::default()).await?;
     let mut found = HashSet::new();
-    for wait in waits.iter().filter(|wait| is_for_outputs(wait)) {
+    for wait in waits.iter().filter(|wait| pauses::is_open(wait)) {
         let mut above = Some(wait.run.clone());
         while let Some(run) = above.take() {
             let parent = engine.run(&run).await?.parent.map(|it| it.run);

@@ -25,7 +25,7 @@ const SCOPES: &[Scope] = &[Scope::Edit, Scope::Read, Scope::Run];
 
 /// The body of a new key.
 pub const CREATE: &[Member] = &[
-    Member::required("name", Kind::Text, "The name."),
+    Member::required("name", Kind::Name, "The name."),
     Member::optional(
         "policy_ids",
         Kind::Texts,
@@ -40,7 +40,7 @@ pub const CREATE: &[Member] = &[
 
 /// The body of changes of a key.
 pub const UPDATE: &[Member] = &[
-    Member::optional("name", Kind::Text, "The name."),
+    Member::kept("name", Kind::Name, "The name."),
     Member::optional(
         "policy_ids",
         Kind::Texts,
@@ -48,7 +48,7 @@ pub const UPDATE: &[Member] = &[
     ),
     Member::optional(
         "project_id",
-        Kind::TextOrNull,
+        Kind::Text,
         "The only project that the key reaches; null removes the limit.",
     ),
 ];

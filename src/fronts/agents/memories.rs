@@ -14,7 +14,7 @@ use super::{ids, knowledge, projects};
 /// The body of a new memory.
 pub const CREATE: &[Member] = &[
     Member::optional("description", Kind::Text, "What it is for."),
-    Member::required("name", Kind::Text, "The name."),
+    Member::required("name", Kind::Name, "The name."),
     Member::optional(
         "project_id",
         Kind::Text,
@@ -26,7 +26,7 @@ pub const CREATE: &[Member] = &[
 /// The body of changes of a memory.
 pub const UPDATE_MEMORY: &[Member] = &[
     Member::optional("description", Kind::Text, "What it is for."),
-    Member::optional("name", Kind::Text, "The name."),
+    Member::kept("name", Kind::Name, "The name."),
     Member::optional("tags", Kind::Texts, "Tags, by which agents find it."),
 ];
 
@@ -51,7 +51,7 @@ pub const CREATE_ENTRY: &[Member] = &[
 ];
 
 /// The body of changes of an entry.
-pub const UPDATE_ENTRY: &[Member] = &[Member::optional("content", Kind::Text, "The fact.")];
+pub const UPDATE_ENTRY: &[Member] = &[Member::kept("content", Kind::Text, "The fact.")];
 
 const SHOWN: &[&str] = &["description", "tags"];
 

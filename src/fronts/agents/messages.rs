@@ -109,9 +109,9 @@ impl Messages {
                 .rest
                 .push(json!({"role": "user", "content": prompt}));
         }
-        if messages.rest.is_empty() {
+        if !messages.rest.iter().any(|it| it["role"] == "user") {
             return Err(ApiError::invalid(
-                "`prompt` or `messages` with a message of a user is missing",
+                "`prompt` or `messages` with a message of the role `user` is missing",
             ));
         }
         messages.system = (!system.is_empty()).then(|| system.join("\n\n"));

@@ -1,39 +1,38 @@
-//! The outputs of client tools: what a caller submits for a generation that waits for them.
+//! The outputs of client tools and the answers to questions: what a caller submits for a generation that is paused.
 
 use flowstone_engine::ids::RunId;
 use flowstone_engine::json::from_json;
 use flowstone_engine::ports::{RunRow, RunStatus, Target};
 use flowstone_engine::waits::Caller;
 use flowstone_engine::{Answering, Engine, EngineError};
-use flowstone_lang::value::Value;
-use serde_json::{Value as Json, json};
+use serde_json::{Map, Value as Json, json};
 
 use super::agent::Agent;
-use super::body::{Body, Kind, Member};
+use super::body::{Body, Kind as Of, Member};
 use super::error::{ApiError, Status as Refused};
-use super::generations::{call_id, calls_of, open_wait};
-use super::{codes, ids};
+use super::pauses::{self, Kind, Pause};
+use super::{codes, ids, questions};
 
 /// The body of outputs of client tools.
 pub const SUBMIT: &[Member] = &[
-    Member::optional("active_tool_ids", Kind::Texts, "For the next step."),
+    Member::optional("active_tool_ids", Of::Texts, "For the next step."),
     Member::optional(
         "defaults",
-        Kind::Object,
+        Of::Object,
         "For all later steps: `{tool_choice?, active_tool_ids?}`.",
     ),
-    Member::optional("step_rules", Kind::Objects, "For later steps."),
-    Member::optional("tool_choice", Kind::TextOrObject, "For the next step."),
+    Member::optional("step_rules", Of::Objects, "For later steps."),
+    Member::optional("tool_choice", Of::TextOrObject, "For the next step."),
     Member::required(
         "tool_outputs",
-        Kind::Objects,
+        Of::Objects,
         "`{tool_call_id, output}` for each call.",
     ),
 ];
 
 const OUTPUT: &[Member] = &[
-    Member::optional("output", Kind::Any, "The output."),
-    Member::required("tool_call_id", Kind::Text, "The call."),
+    Member::required("output", Of::Any, "The output."),
+    Member::required("tool_call_id", Of::Text, "The call."),
 ];
 
 /// Gives a generation the outputs of client tools.
@@ -48,30 +47,59 @@ pub async fn submit(
     caller: Caller,
 ) -> Result<(), ApiError> {
     let body = Body::read(body, SUBMIT)?;
-    let wait = match row.status {
-        RunStatus::Waiting => open_wait(engine, &row.id).await?,
+    let pause = match row.status {
+        RunStatus::Waiting => pauses::of_run(engine, &row.id).await?,
         _ => None,
     };
-    let Some(wait) = wait else {
+    let Some(pause) = pause else {
         return Err(not_waiting(&row.id));
     };
-    let outputs = outputs(&calls_of(&wait), body.items("tool_outputs"))?;
-    let mut payload = agent.known().submitted(&body)?;
-    payload.insert("outputs".to_owned(), Json::Array(outputs));
+    let outputs = outputs(&pause.calls, body.items("tool_outputs"))?;
+    let answered = match pause.kind {
+        Kind::Questions => {
+            let more = SUBMIT
+                .iter()
+                .find(|it| !it.is_needed && body.get(it.name).is_some());
+            if let Some(more) = more {
+                let message = format!("`{}` belongs to outputs of client tools", more.name);
+                return Err(ApiError::invalid(message));
+            }
+            questions::answer(engine, &pause.waits, &outputs, &caller).await
+        }
+        Kind::Client => {
+            let mut payload = agent.known().submitted(&body)?;
+            let entries = outputs.into_iter();
+            let entries = entries.map(|(id, output)| json!({"tool-call-id": id, "output": output}));
+            payload.insert("outputs".to_owned(), entries.collect());
+            client(engine, &pause, payload, caller).await
+        }
+    };
+    match answered {
+        // Of two submissions at the same time, one counts.
+        Err(ApiError::Engine(EngineError::AlreadyDecided(_) | EngineError::NoSuchWait { .. })) => {
+            Err(not_waiting(&row.id))
+        }
+        other => other,
+    }
+}
+
+/// Answers the wait for the outputs of client tools.
+async fn client(
+    engine: &Engine,
+    pause: &Pause,
+    payload: Map<String, Json>,
+    caller: Caller,
+) -> Result<(), ApiError> {
     let how = Answering {
         caller,
         ..Answering::default()
     };
-    let target = Target::Name(wait.id.clone());
     let payload = from_json(&Json::Object(payload));
-    match engine.answer_waits(target, &payload, how).await {
-        Ok(_) => Ok(()),
-        // Of two submissions at the same time, one counts.
-        Err(EngineError::AlreadyDecided(_) | EngineError::NoSuchWait { .. }) => {
-            Err(not_waiting(&row.id))
-        }
-        Err(error) => Err(error.into()),
+    for wait in &pause.waits {
+        let target = Target::Name(wait.id.clone());
+        engine.answer_waits(target, &payload, how.clone()).await?;
     }
+    Ok(())
 }
 
 fn not_waiting(run: &RunId) -> ApiError {
@@ -85,11 +113,16 @@ fn not_waiting(run: &RunId) -> ApiError {
     )
 }
 
-/// Checks that outputs answer each call once, and returns them as the payload of the wait has them.
-fn outputs(calls: &[Value], given: &[Json]) -> Result<Vec<Json>, ApiError> {
+/// Checks that outputs answer each call once, and returns them with the ids of their calls.
+fn outputs(calls: &[Json], given: &[Json]) -> Result<Vec<(String, Json)>, ApiError> {
+    let call_id = |call: &Json| {
+        let id = call["tool-call-id"].as_str();
+        id.unwrap_or_default().to_owned()
+    };
     let mut outputs: Vec<(String, Json)> = Vec::new();
-    for entry in given {
-        let entry = Body::read(entry.clone(), OUTPUT)?;
+    for (idx, entry) in given.iter().enumerate() {
+        let entry = Body::read(entry.clone(), OUTPUT)
+            .map_err(|error| ApiError::invalid(format!("`tool_outputs[{idx}]`: {error}")))?;
         let id = entry.text("tool_call_id").unwrap_or_default().to_owned();
         if !calls.iter().any(|call| call_id(call) == id) {
             return Err(ApiError::invalid(format!(
@@ -101,7 +134,8 @@ fn outputs(calls: &[Value], given: &[Json]) -> Result<Vec<Json>, ApiError> {
                 "`tool_outputs` has the call `{id}` twice"
             )));
         }
-        outputs.push((id, entry.get("output").cloned().unwrap_or(Json::Null)));
+        let output = entry.get("output").cloned().unwrap_or(Json::Null);
+        outputs.push((id, output));
     }
     let missing = calls
         .iter()
@@ -112,8 +146,5 @@ fn outputs(calls: &[Value], given: &[Json]) -> Result<Vec<Json>, ApiError> {
             "`tool_outputs` lacks the call `{missing}`: each call needs an output"
         )));
     }
-    let outputs = outputs.into_iter();
-    Ok(outputs
-        .map(|(id, output)| json!({"tool-call-id": id, "output": output}))
-        .collect())
+    Ok(outputs)
 }

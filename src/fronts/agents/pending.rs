@@ -1,7 +1,7 @@
-//! Answers to messages: at once, or when no message has come for the delay of the session.
+//! Answers to messages: at once, when no message has come for the delay of the session, or when its generation is over.
 //!
-//! A message of a session with a delay leaves a row with the instant at which it is to be answered. The server performs the rows
-//! whose time has come, also those of a server that was killed. A row is removed once a generation has seen its message.
+//! A message that is to be answered leaves a row with the instant at which it is. The server performs the rows whose time has
+//! come, also those of a server that was killed. A row is removed once a generation has seen its message.
 
 use flowstone_engine::Engine;
 use flowstone_engine::ids::RunId;
@@ -10,14 +10,18 @@ use serde_json::{Value as Json, json};
 
 use super::codes;
 use super::error::ApiError;
-use super::generations::Who;
+use super::generations::{State, Who};
 use super::sessions::{Added, Session};
 use crate::rows::Rows;
 
 /// The messages to answer, by `SESSION.MESSAGE`.
 const PENDING: Rows = Rows("flowstone_api_pending");
-/// Milliseconds until a session whose generation is not over is tried again.
-const RETRY_MS: i64 = 500;
+/// Milliseconds until a session whose generation is in progress is tried again.
+const RETRY_MS: i64 = 200;
+/// As [`RETRY_MS`], while the generation waits for outputs. The server asks at once when it has answered their submission.
+const PAUSED_MS: i64 = 5_000;
+/// Milliseconds after which a message is answered whose request started no generation, because the server was killed.
+const GRACE_MS: i64 = 5_000;
 
 /// A message that was added, and the generation that answers it.
 #[derive(Debug, Clone)]
@@ -25,12 +29,12 @@ pub struct Received {
     pub message: Json,
     pub is_new: bool,
     pub run: Option<RunId>,
-    /// Whether the message waits for the delay of the session.
+    /// Whether the message waits for the delay of the session, or for the end of its generation.
     pub is_delayed: bool,
 }
 
-/// Adds a message of the user, and answers it if the session does so by itself. While a generation of the session is not over, the
-/// message is only added.
+/// Adds a message of the user, and answers it if the session does so by itself: after the generation that is not over, if there is
+/// one.
 ///
 /// # Errors
 /// When the body is not valid, or the session takes no messages.
@@ -55,27 +59,37 @@ pub async fn receive(
         return Ok(received);
     }
     let context = body.get("tool_context").cloned();
-    if let Some(delay_ms) = session.delay_ms() {
-        let row = json!({
-            "key": key,
-            "agent_id": session.agent.record.id(),
-            "session_id": session.id(),
-            "message": key,
-            "due_ms": engine.now_ms().saturating_add(delay_ms),
-            "started_by": who.started_by,
-            "token": who.token,
-            "tool_context": context,
-        });
-        PENDING.put(engine, &key, &row).await?;
-        received.is_delayed = true;
+    let delay_ms = session.delay_ms();
+    let due_ms = engine.now_ms().saturating_add(delay_ms.unwrap_or(GRACE_MS));
+    let mut row = json!({
+        "key": key,
+        "agent_id": session.agent.record.id(),
+        "session_id": session.id(),
+        "due_ms": due_ms,
+        "started_by": who.started_by,
+        "token": who.token,
+        "tool_context": context,
+    });
+    PENDING.put(engine, &key, &row).await?;
+    received.is_delayed = delay_ms.is_some();
+    if received.is_delayed {
         return Ok(received);
     }
     let request = json!({"tool_context": context});
-    received.run = match session.generate(engine, who, request).await {
-        Ok(run) => Some(run),
-        Err(error) if is_busy(&error) => None,
-        Err(error) => return Err(error),
-    };
+    match session.generate(engine, who, request).await {
+        Ok(run) => received.run = Some(run),
+        Err(error) if is_busy(&error) => {
+            row["due_ms"] = json!(engine.now_ms());
+            PENDING.put(engine, &key, &row).await?;
+            received.is_delayed = true;
+            return Ok(received);
+        }
+        Err(error) => {
+            PENDING.delete(engine, &key).await?;
+            return Err(error);
+        }
+    }
+    PENDING.delete(engine, &key).await?;
     Ok(received)
 }
 
@@ -103,7 +117,7 @@ pub async fn answer_due(engine: &Engine) -> Result<Option<i64>, ApiError> {
         }
         let again = match due > now {
             true => Some(due),
-            false => answer(engine, row).await?.then_some(now + RETRY_MS),
+            false => answer(engine, row).await?.map(|wait| now + wait),
         };
         next = match (next, again) {
             (Some(one), Some(other)) => Some(one.min(other)),
@@ -117,11 +131,15 @@ fn text<'a>(row: &'a Json, name: &str) -> &'a str {
     row[name].as_str().unwrap_or_default()
 }
 
-/// Answers the message of a row. Returns whether to try again, because a generation of the session is not over.
-async fn answer(engine: &Engine, row: &Json) -> Result<bool, ApiError> {
-    let started = start(engine, row).await;
-    match started {
-        Err(error) if is_busy(&error) => return Ok(true),
+/// Answers the message of a row. Returns the milliseconds after which to try again, because a generation of the session is not over.
+async fn answer(engine: &Engine, row: &Json) -> Result<Option<i64>, ApiError> {
+    match start(engine, row).await {
+        Ok(None) => {}
+        Ok(Some(State::RequiresAction)) => return Ok(Some(PAUSED_MS)),
+        Ok(Some(State::InProgress | State::Completed | State::Failed)) => {
+            return Ok(Some(RETRY_MS));
+        }
+        Err(error) if is_busy(&error) => return Ok(Some(RETRY_MS)),
         Err(ApiError::Engine(error)) => return Err(error.into()),
         // The session was closed or deleted, or its agent cannot run.
         Err(ApiError::Refused(refusal)) => {
@@ -131,17 +149,20 @@ async fn answer(engine: &Engine, row: &Json) -> Result<bool, ApiError> {
                 refusal.message
             );
         }
-        Ok(()) => {}
     }
     PENDING.delete(engine, text(row, "key")).await?;
-    Ok(false)
+    Ok(None)
 }
 
-async fn start(engine: &Engine, row: &Json) -> Result<(), ApiError> {
+/// Starts a generation, unless there is nothing to answer. Returns the state of a generation that is not over.
+async fn start(engine: &Engine, row: &Json) -> Result<Option<State>, ApiError> {
     let (agent, session) = (text(row, "agent_id"), text(row, "session_id"));
     let mut session = Session::find(engine, agent, session).await?;
-    if session.has_seen(engine, text(row, "message")).await? {
-        return Ok(());
+    if !session.has_unseen(engine).await? {
+        return Ok(None);
+    }
+    if let Some(state) = session.unfinished(engine).await? {
+        return Ok(Some(state));
     }
     let who = Who {
         started_by: text(row, "started_by").to_owned(),
@@ -151,5 +172,5 @@ async fn start(engine: &Engine, row: &Json) -> Result<(), ApiError> {
         narrowed: None,
     };
     let request = json!({"tool_context": row["tool_context"]});
-    session.generate(engine, &who, request).await.map(|_| ())
+    session.generate(engine, &who, request).await.map(|_| None)
 }

@@ -19,7 +19,7 @@ pub const CREATE: &[Member] = &[
         Kind::Object,
         "`{statement: [{effect, action, resource?, condition?}]}`.",
     ),
-    Member::optional("name", Kind::Text, "The name."),
+    Member::optional("name", Kind::Name, "The name."),
 ];
 
 const DOCUMENT: &[Member] = &[

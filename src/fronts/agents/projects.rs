@@ -11,7 +11,7 @@ use super::records::{Record, Records};
 const DEFAULT: &str = "default";
 
 /// The body of a new project.
-pub const CREATE: &[Member] = &[Member::required("name", Kind::Text, "The name.")];
+pub const CREATE: &[Member] = &[Member::required("name", Kind::Name, "The name.")];
 
 /// Adds a project.
 ///

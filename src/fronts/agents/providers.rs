@@ -10,8 +10,8 @@ use serde_json::{Map, Value as Json, json};
 
 use super::body::{Body, Kind, Member};
 use super::error::ApiError;
-use super::projects;
 use super::records::{Record, Records};
+use super::{projects, running};
 use crate::address::host_of;
 
 /// The provider whose address only the user knows.
@@ -83,7 +83,7 @@ pub const CREATE: &[Member] = &[
         Kind::Text,
         "The model of agents that name none.",
     ),
-    Member::required("name", Kind::Text, "The name."),
+    Member::required("name", Kind::Name, "The name."),
     Member::optional(
         "project_id",
         Kind::Text,
@@ -105,18 +105,18 @@ pub const UPDATE: &[Member] = &[
         Kind::Object,
         "Options of the models, such as `max_tokens`; for Azure `api_version` and `deployment`, for Bedrock `region`.",
     ),
-    Member::optional(
+    Member::kept(
         "default_model",
         Kind::Text,
         "The model of agents that name none.",
     ),
-    Member::optional("name", Kind::Text, "The name."),
+    Member::kept("name", Kind::Name, "The name."),
     Member::optional("secret_id", Kind::Text, "The secret that is the key."),
 ];
 
 /// The body of a new secret.
 pub const CREATE_SECRET: &[Member] = &[
-    Member::required("name", Kind::Text, "The name."),
+    Member::required("name", Kind::Name, "The name."),
     Member::optional(
         "project_id",
         Kind::Text,
@@ -127,8 +127,8 @@ pub const CREATE_SECRET: &[Member] = &[
 
 /// The body of changes of a secret.
 pub const UPDATE_SECRET: &[Member] = &[
-    Member::optional("name", Kind::Text, "The name."),
-    Member::optional("value", Kind::Text, "The value. It is never shown."),
+    Member::kept("name", Kind::Name, "The name."),
+    Member::kept("value", Kind::Text, "The value. It is never shown."),
 ];
 
 /// Members of a provider that answers show.
@@ -182,7 +182,7 @@ pub async fn update(engine: &Engine, id: &str, body: Json) -> Result<Json, ApiEr
 /// Deletes a provider that no agent uses.
 ///
 /// # Errors
-/// When no record has that id, or an agent uses it.
+/// When no record has that id, an agent uses it, or a generation that is not over needs its key.
 pub async fn delete(engine: &Engine, id: &str) -> Result<(), ApiError> {
     let record = Records::Providers.get(engine, id).await?;
     let agents = Records::Agents
@@ -195,7 +195,10 @@ pub async fn delete(engine: &Engine, id: &str) -> Result<(), ApiError> {
         let message = format!("the agent `{}` uses the provider", agent.id());
         return Err(ApiError::conflict(message));
     }
-    engine.forget_server_secret(&own_secret(&record))?;
+    let secret = own_secret(&record);
+    let used = record.text("secret_id").map(|_| secret.as_str());
+    running::refuse_of_flow(engine, &record, used).await?;
+    engine.forget_server_secret(&secret)?;
     Records::Providers.delete(engine, id).await
 }
 

@@ -17,6 +17,8 @@ const SERVER: &[Member] = &[
     Member::optional("headers", Kind::Object, "Headers to send."),
     Member::required("url", Kind::Text, "The address of the MCP endpoint."),
 ];
+/// How long a generation waits for answers to questions of a server, and for the outputs of client tools.
+pub const PAUSE: &str = "30d";
 /// The beginning of the ids of adapters; the rest is the key of the tool.
 const ADAPTER: &str = "agents/tool-";
 
@@ -100,7 +102,9 @@ pub fn definition(record: &Record) -> (String, String) {
 
 /// Returns a server as an entry of `:mcp-tools`. `headers` are sent with calls, after the tool's own.
 pub fn entry(record: &Record, headers: &Map<String, Json>) -> Json {
-    let mut entry = json!({"name": record.get("name"), "adapter": adapter(record)});
+    let questions = json!({"timeout": PAUSE});
+    let mut entry =
+        json!({"name": record.get("name"), "adapter": adapter(record), "questions": questions});
     if let Some(own) = own_headers(record) {
         entry["headers"] = own.clone();
     }

@@ -46,7 +46,7 @@ pub const CREATE: &[Member] = &[
         Kind::Int(0, 86_400),
         "How long a message waits for others before they are answered, with `auto_generate`; 0 for not at all.",
     ),
-    Member::optional("name", Kind::Text, "The name."),
+    Member::optional("name", Kind::Name, "The name."),
     Member::optional(
         "tool_context",
         Kind::Object,
@@ -54,15 +54,11 @@ pub const CREATE: &[Member] = &[
     ),
 ];
 
-/// Every session has one, so it cannot be removed.
-const STATUS: Member = Member {
-    is_needed: true,
-    ..Member::optional(
-        "status",
-        Kind::OneOf(&["closed", "open"]),
-        "Whether the session takes messages.",
-    )
-};
+const STATUS: Member = Member::kept(
+    "status",
+    Kind::OneOf(&["closed", "open"]),
+    "Whether the session takes messages.",
+);
 
 /// The body of changes of a session.
 pub const UPDATE: &[Member] = &[
@@ -76,7 +72,7 @@ pub const UPDATE: &[Member] = &[
         Kind::Int(0, 86_400),
         "How long a message waits for others before they are answered, with `auto_generate`; 0 for not at all.",
     ),
-    Member::optional("name", Kind::Text, "The name."),
+    Member::optional("name", Kind::Name, "The name."),
     STATUS,
     Member::optional(
         "tool_context",
@@ -312,14 +308,24 @@ impl Session {
         (seconds > 0).then(|| seconds.saturating_mul(1_000))
     }
 
-    /// Tells whether the last generation has seen a message.
+    /// Returns the state of the last generation, if it is not over.
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub async fn has_seen(&self, engine: &Engine, message: &str) -> Result<bool, ApiError> {
+    pub async fn unfinished(&self, engine: &Engine) -> Result<Option<State>, ApiError> {
         let rows = self.rows(engine).await?;
-        let mut seen = rows.iter().rev().filter_map(|row| row["seen"].as_str());
-        Ok(seen.next().is_some_and(|seen| seen >= message))
+        Ok(unfinished(engine, &rows).await?.map(|it| it.1))
+    }
+
+    /// Tells whether there are messages that no generation has seen. They are counted, because one of two messages at once may be
+    /// stored after a generation has started with the other, although its key is the lower one.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn has_unseen(&self, engine: &Engine) -> Result<bool, ApiError> {
+        let rows = self.rows(engine).await?;
+        let seen = rows.iter().filter_map(|row| row["seen"].as_u64()).max();
+        Ok(of_users(&rows) > seen.unwrap_or(0))
     }
 
     fn actor_key(&self) -> Option<String> {
@@ -514,27 +520,7 @@ impl Session {
     /// # Errors
     /// When the store cannot be read.
     pub async fn messages(&self, engine: &Engine) -> Result<Vec<Json>, ApiError> {
-        let mut messages = Vec::new();
-        for row in self.rows(engine).await? {
-            let Some(generation) = row["generation_id"].as_str() else {
-                messages.push(message(&row));
-                continue;
-            };
-            let view = generations::view(engine, generation).await?;
-            if view.state == State::Completed {
-                messages.push(json!({
-                    "role": "assistant",
-                    "content": view.text(),
-                    "document_id": Json::Null,
-                    "generation_id": generation,
-                    "created_at": row["created_at"],
-                }));
-            }
-        }
-        for (idx, message) in messages.iter_mut().enumerate() {
-            message["position"] = json!(idx);
-        }
-        Ok(messages)
+        messages_of(engine, &self.rows(engine).await?).await
     }
 
     /// Starts a generation that answers the messages so far.
@@ -551,15 +537,12 @@ impl Session {
         check(&body)?;
         self.refuse_over(engine)?;
         let rows = self.rows(engine).await?;
-        let mut before = rows.iter().filter(|row| row["generation_id"].is_string());
-        let (count, last) = (before.clone().count(), before.next_back());
-        if let Some(last) = last.and_then(|row| row["generation_id"].as_str())
-            && let State::InProgress | State::RequiresAction =
-                generations::view(engine, last).await?.state
-        {
-            return Err(busy(last));
+        if let Some((last, _)) = unfinished(engine, &rows).await? {
+            return Err(busy(&last));
         }
-        let messages = self.messages(engine).await?;
+        let before = rows.iter().filter(|row| row["generation_id"].is_string());
+        let count = before.count();
+        let messages = messages_of(engine, &rows).await?;
         let messages = messages
             .iter()
             .map(|it| json!({"role": it["role"], "content": it["content"]}));
@@ -592,7 +575,11 @@ impl Session {
             },
         };
         let key = format!("{}.{run}", self.record.key());
-        let seen = rows.last().and_then(|row| row["key"].as_str());
+        let seen = match is_new {
+            true => of_users(&rows),
+            // A crash came between the start of the generation and its row: it saw the messages before it.
+            false => of_users(&earlier(&rows, &key)),
+        };
         let row = json!({"key": key, "generation_id": ids::generation(&run), "seen": seen,
                          "created_at": instant(engine.now_ms())});
         MESSAGES.put(engine, &key, &row).await?;
@@ -686,6 +673,59 @@ impl Session {
         }
         Json::Object(context)
     }
+}
+
+/// Returns the messages of these rows. A generation that is not completed has none.
+async fn messages_of(engine: &Engine, rows: &[Json]) -> Result<Vec<Json>, ApiError> {
+    let mut messages = Vec::new();
+    for row in rows {
+        let Some(generation) = row["generation_id"].as_str() else {
+            messages.push(message(row));
+            continue;
+        };
+        let view = generations::view(engine, generation).await?;
+        if view.state == State::Completed {
+            messages.push(json!({
+                "role": "assistant",
+                "content": view.text(),
+                "document_id": Json::Null,
+                "generation_id": generation,
+                "created_at": row["created_at"],
+            }));
+        }
+    }
+    for (idx, message) in messages.iter_mut().enumerate() {
+        message["position"] = json!(idx);
+    }
+    Ok(messages)
+}
+
+/// Returns the rows before a key.
+fn earlier(rows: &[Json], key: &str) -> Vec<Json> {
+    let rows = rows.iter().filter(|row| row["key"].as_str() < Some(key));
+    rows.cloned().collect()
+}
+
+/// Returns the last generation with its state, if it is not over.
+async fn unfinished(engine: &Engine, rows: &[Json]) -> Result<Option<(String, State)>, ApiError> {
+    let mut ids = rows
+        .iter()
+        .rev()
+        .filter_map(|row| row["generation_id"].as_str());
+    let Some(last) = ids.next() else {
+        return Ok(None);
+    };
+    let state = generations::view(engine, last).await?.state;
+    Ok(match state {
+        State::InProgress | State::RequiresAction => Some((last.to_owned(), state)),
+        State::Completed | State::Failed => None,
+    })
+}
+
+/// Returns the number of messages of users.
+fn of_users(rows: &[Json]) -> u64 {
+    let users = rows.iter().filter(|row| !row["generation_id"].is_string());
+    u64::try_from(users.count()).unwrap_or(u64::MAX)
 }
 
 fn busy(generation: &str) -> ApiError {

@@ -15,7 +15,7 @@ use super::compile::Start;
 use super::error::{ApiError, Status};
 use super::generations::{self, Who};
 use super::records::{Record, Records};
-use super::{actions, codes, context, credentials, platform, projects, servers};
+use super::{actions, codes, context, credentials, platform, projects, running, servers, wording};
 use crate::address::host_of;
 use crate::graph::compile::text::edn;
 
@@ -84,7 +84,7 @@ pub const UPDATE: &[Member] = &[
         "For type `http`: `{url, method, headers}`.",
     ),
     Member::optional("mcp", Kind::Object, "For type `mcp`: `{url, headers}`."),
-    Member::optional("name", Kind::Text, "The name for models."),
+    Member::kept("name", Kind::Text, "The name for models."),
     Member::optional("parameters", Kind::Object, "JSON Schema of the arguments."),
     Member::optional(
         "preset_parameters",
@@ -167,7 +167,7 @@ pub async fn update(engine: &Engine, id: &str, body: Json) -> Result<Json, ApiEr
 /// Deletes a tool that no agent uses.
 ///
 /// # Errors
-/// When no record has that id, or an agent uses it.
+/// When no record has that id, an agent uses it, or a generation that is not over needs its credential.
 pub async fn delete(engine: &Engine, id: &str) -> Result<(), ApiError> {
     let record = Records::Tools.get(engine, id).await?;
     let agents = Records::Agents
@@ -180,6 +180,9 @@ pub async fn delete(engine: &Engine, id: &str) -> Result<(), ApiError> {
     if let Some(agent) = agents.iter().find(uses) {
         let message = format!("the agent `{}` uses the tool", agent.id());
         return Err(ApiError::conflict(message));
+    }
+    for name in ["mcp", "execute"] {
+        running::refuse_of_flow(engine, &record, credentials::id(record.get(name))).await?;
     }
     for name in ["mcp", "execute"] {
         credentials::forget(engine, record.get(name))?;
@@ -467,7 +470,7 @@ fn failed(message: impl Into<String>, data: Option<Json>) -> ApiError {
     let error = ApiError::new(
         Status::BadGateway,
         ("TOOL_CALL_FAILED", codes::CALL_FAILED),
-        message,
+        wording::of_message(&message.into()),
     );
     let member = |key: &str| data.as_ref().and_then(|data| data.get(key)).cloned();
     match member("status") {

@@ -16,7 +16,7 @@ use super::compile::{Origin, STEP};
 use super::error::ApiError;
 use super::generations::{self, Filter, Page};
 use super::lineage::{self, Lineage};
-use super::{ids, servers};
+use super::{ids, servers, wording};
 
 /// The most attempts of a call whose nested generation is looked for.
 const ATTEMPTS: u32 = 10;
@@ -70,7 +70,7 @@ async fn unlisted(engine: &Engine, step: &StepReport) -> Result<Option<Json>, Ap
         "type": "mcp_tools_unlisted",
         "tool_name": name,
         "server": server,
-        "message": step.error,
+        "message": step.error.as_deref().map(wording::of_message),
     })))
 }
 
@@ -155,13 +155,18 @@ fn submitted(wait: &ToolCall) -> Vec<Value> {
 }
 
 fn call_json(call: &ToolCall, outputs: &mut Vec<Value>) -> Json {
-    let (status, result) = match &call.step {
+    let (status, mut result) = match &call.step {
         Some(step) => (step.status.name(), step.gave.as_deref().map(data)),
         None => match outputs.pop() {
             Some(output) => ("done", output.get("output").map(as_json)),
             None => ("none", None),
         },
     };
+    if let Some(error) = result.as_mut().and_then(|it| it.get_mut("error"))
+        && let Some(message) = error.as_str()
+    {
+        *error = json!(wording::of_message(message));
+    }
     json!({
         "tool_name": call.name,
         "args": data(&call.arguments),

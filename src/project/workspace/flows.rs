@@ -341,10 +341,8 @@ pub(super) fn push_draft(cx: &StepContext, args: &Args) -> Result<Value, StepErr
     let session = Session::new();
     flowstone_flow::natives::install(&session);
     flowstone_steps::sandbox::register(&session);
-    let mut steps = crate::all_steps();
-    steps.extend(flowstone_engine::builtin());
     let place = (cx.project_root(), cx.scope().services.formats);
-    let (loaded, findings) = flows::check_text(&session, literal, place, &steps);
+    let (loaded, findings) = flows::check_text(&session, literal, place, cx.steps());
     let is_error = |finding: &&TextFinding| finding.severity == Severity::Error;
     let errors: Vec<String> = findings
         .iter()

@@ -12,6 +12,7 @@ use flowstone_lang::value::Value;
 use super::control::Selection;
 use super::limits::Limits;
 use super::notes::{facts, plain, shortened};
+use super::outside::ClientTool;
 use super::tool::{Tool, ToolKind};
 use super::toolset::Toolset;
 use super::{contents, conversation};
@@ -183,7 +184,11 @@ impl Tally {
         let same = self.asked.iter().filter(is_same).count();
         let made = match (limits.repeated, tools.find(&call.name)) {
             (Some(most), _) if is_full(same, most) => Err(Refusal::Repeated { most }),
-            (_, None) => Err(bad(unknown(&call.name, tools))),
+            (_, None) => Err(bad(match tools.outside(&call.name) {
+                Some(tool) if selection.offers(&call.name) => refused_outside(tool, call),
+                Some(_) => inactive(&call.name),
+                None => unknown(&call.name, tools),
+            })),
             (_, Some(_)) if !selection.offers(&call.name) => Err(bad(inactive(&call.name))),
             (_, Some(_)) if tools.is_deferred(&call.name) => Err(bad(deferred(&call.name))),
             (_, Some(_)) if call.is_cut => Err(bad(cut(call))),
@@ -247,6 +252,14 @@ fn unknown(name: &str, tools: &Toolset) -> String {
             "there is no tool `{name}`{near}; there are: {}",
             names.join(", ")
         ),
+    }
+}
+
+/// Returns why a call of a client tool is not handed out.
+fn refused_outside(tool: &ClientTool, call: &Call) -> String {
+    match tool.checked(call) {
+        Err(error) if !call.is_cut => message_of(&error),
+        Ok(_) | Err(_) => cut(call),
     }
 }
 

@@ -9,7 +9,7 @@ use serde_json::{Map as JsonMap, Value as Json};
 
 use super::calls::{Answered, Call};
 use super::notes::facts;
-use super::tools;
+use super::tools::{self, Shape};
 use crate::fields::Fields;
 use crate::json::{from_json, items};
 
@@ -34,12 +34,13 @@ pub(super) const TOOL: &[Field] = &[
 ];
 
 /// A tool whose calls are performed outside.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(super) struct ClientTool {
     pub name: Rc<str>,
     pub description: String,
     /// JSON Schema of the arguments, without the preset ones.
     pub parameters: Json,
+    shape: Rc<Shape>,
     preset: JsonMap<String, Json>,
 }
 
@@ -59,16 +60,34 @@ impl ClientTool {
             fields.only(&["description", "name", "parameters", "preset"])?;
             let name = fields.text("name")?.filter(|name| !name.is_empty());
             let preset = tools::preset(fields.map("preset")?)?;
+            let name = name.ok_or_else(|| wrong("an entry of `:client-tools` needs a `:name`"))?;
+            let parameters = tools::parameters(fields.map("parameters")?, &preset)?;
+            let shape = Shape::new(name, &parameters).map_err(|error| {
+                wrong(&format!(
+                    "`:parameters` of the client tool `{name}` are not a JSON Schema: {error}"
+                ))
+            })?;
             Ok(ClientTool {
-                name: name
-                    .ok_or_else(|| wrong("an entry of `:client-tools` needs a `:name`"))?
-                    .into(),
+                name: name.into(),
                 description: fields.text("description")?.unwrap_or_default().to_owned(),
-                parameters: tools::parameters(fields.map("parameters")?, &preset)?,
+                parameters,
+                shape: Rc::new(shape),
                 preset,
             })
         };
         given.iter().map(tool).collect()
+    }
+
+    /// Returns a call with its arguments as data. Their names stay as the model wrote them.
+    ///
+    /// # Errors
+    /// E0837, with a message for the model, when they do not match the schema.
+    pub(super) fn checked(&self, call: &Call) -> Result<Call, StepError> {
+        let own = tools::without_preset(&call.arguments, &self.preset);
+        Ok(Call {
+            arguments: self.shape.read_as_named(&own)?,
+            ..call.clone()
+        })
     }
 
     /// Returns a call with the preset arguments.

@@ -334,7 +334,7 @@ fn unknown(id: &str) -> StepError {
     let names: Vec<&str> = PROVIDERS.iter().map(|it| it.id).collect();
     let error = match OF_TOOLS.contains(&id) {
         true => unclear(format!(
-            "`:{id}` is no provider of models: a connection to an MCP server offers tools"
+            "`:{id}` is not a provider of models: a connection to an MCP server offers tools"
         )),
         false => unclear(format!("there is no provider `:{id}`")),
     };

@@ -171,7 +171,11 @@ impl Rounds<'_> {
             if !self.selection.offers(&call.name) {
                 sorted.own.push(call);
             } else if let Some(tool) = self.tools.outside(&call.name) {
-                sorted.outside.push(tool.complete(&call));
+                match tool.checked(&call).ok().filter(|_| !call.is_cut) {
+                    Some(checked) => sorted.outside.push(tool.complete(&checked)),
+                    // The model reads what is wrong, and is asked again.
+                    None => sorted.own.push(call),
+                }
             } else if self.tools.is_client(&call.name) {
                 sorted.idle.push(call);
             } else {

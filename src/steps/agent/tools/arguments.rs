@@ -60,7 +60,24 @@ impl Shape {
         Ok(exact.unwrap_or_else(|| from_json(&json)))
     }
 
+    /// As [`Shape::read`], with the names of the arguments as the model wrote them.
+    ///
+    /// # Errors
+    /// E0837, with a message for the model.
+    pub(crate) fn read_as_named(&self, given: &Value) -> Result<Value, StepError> {
+        let mut json = self.object(given)?;
+        meant(&self.schema, &mut json, Corrected::Values);
+        self.valid(json).map(|json| from_json(&json))
+    }
+
     pub(crate) fn read_json(&self, given: &Value) -> Result<Json, StepError> {
+        let mut json = self.object(given)?;
+        meant(&self.schema, &mut json, Corrected::All);
+        self.valid(json)
+    }
+
+    /// Returns the arguments as an object, which a model may have written as text.
+    fn object(&self, given: &Value) -> Result<Json, StepError> {
         let json = match given {
             Value::Nil => json!({}),
             Value::Text(text) => self.parse(text)?,
@@ -75,9 +92,7 @@ impl Shape {
         if !json.is_object() {
             return Err(self.wrong(format!("the arguments are {}, not an object", named(&json))));
         }
-        let mut json = json;
-        meant(&self.schema, &mut json, Values::Corrected);
-        self.valid(json)
+        Ok(json)
     }
 
     /// Checks arguments that a person gave. Names may have another spelling, as in a flow, but a value of the wrong type
@@ -87,7 +102,7 @@ impl Shape {
     /// E0837, with a message for the person.
     pub(crate) fn check_as_given(&self, given: &Value) -> Result<(), StepError> {
         let mut json = to_json(given).map_err(|error| self.wrong(error.to_string()))?;
-        meant(&self.schema, &mut json, Values::AsGiven);
+        meant(&self.schema, &mut json, Corrected::Names);
         self.valid(json).map(|_| ())
     }
 
@@ -156,27 +171,30 @@ impl Shape {
     }
 }
 
-/// Whether values are corrected, or names alone.
+/// What is corrected.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Values {
-    AsGiven,
-    Corrected,
+enum Corrected {
+    All,
+    Names,
+    Values,
 }
 
 /// Corrects what can only be interpreted in one way.
-fn meant(schema: &Json, value: &mut Json, values: Values) {
+fn meant(schema: &Json, value: &mut Json, corrected: Corrected) {
     let types = types(schema);
-    if values == Values::Corrected
+    if corrected != Corrected::Names
         && let Json::String(text) = &*value
         && let Some(better) = of_text(&types, text)
     {
         *value = better;
     }
     match value {
-        Json::Object(object) => respell(schema, object, values),
+        Json::Object(object) => respell(schema, object, corrected),
         Json::Array(items) => {
             let inner = schema.get("items").unwrap_or(&Json::Null);
-            items.iter_mut().for_each(|item| meant(inner, item, values));
+            items
+                .iter_mut()
+                .for_each(|item| meant(inner, item, corrected));
         }
         _ => {}
     }
@@ -201,7 +219,7 @@ fn of_text(types: &[&str], text: &str) -> Option<Json> {
     is_wanted.then_some(parsed)
 }
 
-fn respell(schema: &Json, object: &mut JsonMap<String, Json>, values: Values) {
+fn respell(schema: &Json, object: &mut JsonMap<String, Json>, corrected: Corrected) {
     let Some(properties) = schema.get("properties").and_then(Json::as_object) else {
         return;
     };
@@ -211,7 +229,7 @@ fn respell(schema: &Json, object: &mut JsonMap<String, Json>, values: Values) {
     };
     let mut out = JsonMap::new();
     for (key, mut value) in std::mem::take(object) {
-        let name = match properties.contains_key(&key) {
+        let name = match properties.contains_key(&key) || corrected == Corrected::Values {
             true => key,
             false => {
                 let mut names = properties.keys().filter(|name| plain(name) == plain(&key));
@@ -223,13 +241,13 @@ fn respell(schema: &Json, object: &mut JsonMap<String, Json>, values: Values) {
         };
         match properties.get(&name) {
             Some(schema) => {
-                meant(schema, &mut value, values);
+                meant(schema, &mut value, corrected);
                 let may_be_null = types(schema).is_empty() || types(schema).contains(&"null");
                 if value.is_null() && !may_be_null && !is_required(&name) {
                     continue;
                 }
             }
-            None if value.is_null() => continue,
+            None if value.is_null() && corrected != Corrected::Values => continue,
             None => {}
         }
         out.insert(name, value);

@@ -197,7 +197,7 @@ async fn delete_agent(
     client: Client,
     Path(id): Path<String>,
 ) -> Result<Response, Problem> {
-    let gone: Delete = |engine, id| Box::pin(Records::Agents.delete(engine, id));
+    let gone: Delete = |engine, id| Box::pin(agent::delete(engine, id));
     delete((server, client), id, gone).await
 }
 

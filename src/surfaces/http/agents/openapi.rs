@@ -1,30 +1,35 @@
 //! The document of the agents API, made of its routes and the members of their bodies.
 
+mod answers;
+mod operation;
+mod queries;
+
 use std::borrow::Cow;
 
 use axum::Router;
-use axum::extract::State;
 use axum::routing::get;
-use flowstone_engine::token::Scope;
-use flowstone_fronts::agents::body::{Member, schema};
+use flowstone_fronts::agents::body::Member;
 use flowstone_fronts::agents::{
     actors, agent, documents, generations, keys, knowledge, memories, outputs, policies, projects,
     providers, sessions, tools,
 };
 use serde_json::{Map, Value as Json, json};
 
+use self::operation::{described, error, operation, parameters, refused};
 use super::client::Client;
 use crate::http::answer::Answer;
-use crate::http::problem::Problem;
 use crate::http::server::Shared;
 
+/// The address of the document, below `/api/v1`.
+const DOCUMENT: &str = "/agents/openapi.json";
+
 pub(super) fn routes() -> Router<Shared> {
-    Router::new().route("/api/v1/agents/openapi.json", get(show))
+    Router::new().route(&format!("/api/v1{DOCUMENT}"), get(show))
 }
 
-async fn show(State(_): State<Shared>, client: Client) -> Result<Answer, Problem> {
-    client.need(Scope::Read)?;
-    Ok(Answer::ok(document()))
+/// The document says nothing about a project, so a caller with any token may read it.
+async fn show(_client: Client) -> Answer {
+    Answer::ok(document())
 }
 
 /// A route: method, path, operation, what it does, and the members of its body.
@@ -606,6 +611,9 @@ pub(super) struct Matched<'a> {
 
 /// Returns the row of a method and a path below `/api/v1`. A row with fewer parameters wins.
 pub(super) fn matched<'a>(method: &str, path: &'a str) -> Option<Matched<'a>> {
+    if path == DOCUMENT {
+        return None;
+    }
     let method = match method {
         "HEAD" => "get".to_owned(),
         other => other.to_ascii_lowercase(),
@@ -665,86 +673,35 @@ pub(crate) fn document() -> Json {
     for (path, noun) in TAGGED {
         paths.insert(format!("/api/v1{path}/tags"), tags(path, noun));
     }
+    paths.insert(format!("/api/v1{DOCUMENT}"), of_document());
+    let mut schemas = answers::schemas();
+    schemas.insert("Error".to_owned(), error());
     json!({
         "openapi": "3.1.0",
-        "info": {"title": "Flowstone agents API", "version": "1"},
+        "info": {
+            "title": "Flowstone agents API",
+            "version": "1",
+            "description": "Stored agents, their generations, tools, sessions and knowledge. The guide is docs/guide/agents-api.md.",
+            "license": {"name": "MIT", "identifier": "MIT"},
+        },
+        "servers": [{"url": "/"}],
         "security": [{"token": []}],
         "paths": paths,
         "components": {
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
-            "schemas": {"Error": error()},
+            "schemas": schemas,
         },
     })
 }
 
-fn parameters(path: &str) -> Json {
-    let names = path.split('/').filter_map(|part| {
-        let name = part.strip_prefix('{')?.strip_suffix('}')?;
-        Some(json!({"name": name, "in": "path", "required": true, "schema": {"type": "string"}}))
-    });
-    names.collect()
-}
-
-fn operation(method: &str, id: &str, doc: &str, members: Option<&[Member]>) -> Json {
-    let is_new = id.starts_with("create")
-        && !["createActor", "createAgentGeneration", "createMemoryEntry"].contains(&id);
-    let may_be_new = ["addSessionMessage", "createActor", "createMemoryEntry"].contains(&id);
-    let may_be_left = ["addSessionMessage", "generateSessionResponse"].contains(&id);
-    let (status, answer) = match method {
-        "delete" => ("204", json!({"description": "It is deleted."})),
-        _ => {
-            let content = json!({"application/json": {"schema": {}}});
-            let status = if is_new { "201" } else { "200" };
-            (
-                status,
-                json!({"description": "The answer.", "content": content}),
-            )
-        }
-    };
-    let refused = json!({
-        "description": "An error.",
-        "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
-    });
-    let mut operation = json!({
-        "operationId": id,
-        "summary": doc,
-        "responses": {status: answer, "default": refused},
-    });
-    for (status, doc) in [
-        (may_be_new.then_some("201"), "It is added."),
-        (may_be_left.then_some("202"), "The generation has started."),
-    ] {
-        if let Some(status) = status {
-            let content = json!({"application/json": {"schema": {}}});
-            operation["responses"][status] = json!({"description": doc, "content": content});
-        }
-    }
-    if let Some(members) = members {
-        let is_change = method == "put" || method == "patch";
-        let schema = schema(members, !is_change);
-        operation["requestBody"] = json!({"content": {"application/json": {"schema": schema}}});
-    }
-    operation
-}
-
-fn error() -> Json {
-    json!({
-        "type": "object",
-        "properties": {
-            "error": {
-                "type": "object",
-                "properties": {
-                    "code": {"type": "string"},
-                    "message": {"type": "string"},
-                    "meta": {"type": "object"},
-                },
-                "required": ["code", "message"],
-            },
-            "docs": {"type": "string", "description": "The address of the page about the error."},
-            "request_id": {"type": "string"},
-        },
-        "required": ["error"],
-    })
+/// Returns the operation that shows the document itself.
+fn of_document() -> Json {
+    let schema = json!({"type": "object", "required": ["openapi", "paths"]});
+    json!({"get": {
+        "operationId": "getAgentsDocument",
+        "summary": "Shows this document.",
+        "responses": {"200": described("An OpenAPI document.", &schema), "default": refused()},
+    }})
 }
 
 #[cfg(test)]

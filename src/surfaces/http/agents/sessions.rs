@@ -219,6 +219,8 @@ async fn answered(
         return Ok(Answer::with(StatusCode::ACCEPTED, sessions::answer(&view)));
     }
     let view = settled(server, &id, news).await?;
+    // Messages that came in the meantime are answered next.
+    server.delayed.notify_one();
     Ok(Answer::ok(sessions::answer(&view)))
 }
 
