@@ -3,6 +3,8 @@
 //! A policy is a list of statements. Nothing is allowed unless a statement allows it, and a statement that denies wins. A policy
 //! that cannot be read allows nothing. Pure but for the stored records.
 
+pub mod extent;
+
 use flowstone_engine::Engine;
 use serde_json::{Map, Value as Json, json};
 
@@ -55,6 +57,16 @@ pub struct Request {
     /// The path of a document.
     pub path: Option<String>,
     pub tags: Map<String, Json>,
+}
+
+impl Request {
+    /// Returns the same request for another action.
+    pub fn for_action(&self, action: &str) -> Request {
+        Request {
+            action: action.to_owned(),
+            ..self.clone()
+        }
+    }
 }
 
 /// A policy that was read.
@@ -165,6 +177,12 @@ pub fn allow(policies: &[Policy], request: &Request) -> bool {
     verdicts.contains(&Verdict::Allowed) && !verdicts.contains(&Verdict::Denied)
 }
 
+/// Tells whether a statement of several policies denies a request.
+pub fn deny(policies: &[Policy], request: &Request) -> bool {
+    let mut verdicts = policies.iter().map(|it| it.verdict(request));
+    verdicts.any(|it| it == Verdict::Denied)
+}
+
 fn within(at: &str, error: &ApiError) -> ApiError {
     ApiError::invalid(format!("`{at}`: {error}"))
 }
@@ -203,12 +221,16 @@ impl Statement {
         })
     }
 
-    fn matches(&self, request: &Request) -> bool {
-        let is_action = |pattern: &String| match pattern.strip_suffix('*') {
-            Some(module) => request.action.starts_with(module),
-            None => *pattern == request.action,
+    fn names_action(&self, action: &str) -> bool {
+        let is_it = |pattern: &String| match pattern.strip_suffix('*') {
+            Some(module) => action.starts_with(module),
+            None => pattern == action,
         };
-        self.actions.iter().any(is_action)
+        self.actions.iter().any(is_it)
+    }
+
+    fn matches(&self, request: &Request) -> bool {
+        self.names_action(&request.action)
             && self.resources.iter().any(|it| it.matches(request))
             && self.conditions.iter().all(|it| it.holds(request))
     }
