@@ -18,7 +18,9 @@ mod agents_messages;
 mod agents_platform;
 #[cfg(unix)]
 mod agents_providers;
+mod agents_limits;
 mod agents_reach;
+mod agents_rights;
 mod agents_servers;
 #[cfg(unix)]
 mod agents_sessions;

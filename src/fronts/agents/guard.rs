@@ -81,7 +81,7 @@ async fn unnamed(
     rights: &Rights,
     (permission, asked): (&str, &Asked),
 ) -> Result<Request, ApiError> {
-    let kind = permissions::type_of_module(&asked.module);
+    let kind = permissions::type_of(&asked.module, permission);
     let mut request = admission::about_all("*", (permission, &kind));
     let own = rights.project.as_deref();
     if let (Some(own), Some(given)) = (own, &asked.project)
@@ -150,6 +150,9 @@ mod tests {
             let module = action.permission.split(':').next().unwrap_or_default();
             let found = permissions::of_operation(module, &operation(action.name));
             assert_eq!(found, action.permission);
+            if action.subject == actions::Subject::New {
+                assert_eq!(permissions::type_of(module, &found), action.kind);
+            }
         }
     }
 }

@@ -222,6 +222,14 @@ pub fn type_of_module(module: &str) -> String {
     }
 }
 
+/// Returns the type of the records that an operation is about when its path names none.
+pub fn type_of(module: &str, permission: &str) -> String {
+    match permission {
+        "agents:ListAgentGenerations" => "generation".to_owned(),
+        _ => type_of_module(module),
+    }
+}
+
 /// Returns what is wrong with the action of a statement, if it names no operation.
 pub fn unknown_action(pattern: &str) -> Option<String> {
     let module = |permission: &&'static str| permission.split(':').next().unwrap_or_default();

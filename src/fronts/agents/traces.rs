@@ -5,12 +5,12 @@ use flowstone_engine::codec;
 use flowstone_engine::feed_event::instant;
 use flowstone_engine::ids::RunId;
 use flowstone_engine::json::items;
-use flowstone_engine::{StepReport, StepStatus, ToolCall, Turn, child_id};
+use flowstone_engine::{CallStep, StepReport, StepStatus, ToolCall, Turn, child_id};
 use flowstone_engine::token::Scope;
 use flowstone_flow::step::LocalFuture;
 use flowstone_lang::value::Value;
 use flowstone_model::json::to_json;
-use flowstone_steps::agent::LISTING;
+use flowstone_steps::agent::{LISTING, written};
 use serde_json::{Value as Json, json};
 
 use super::admission::about_run;
@@ -19,7 +19,7 @@ use super::error::ApiError;
 use super::generations::{self, Filter, Page, Who};
 use super::lineage::{self, Lineage};
 use super::sight::Sight;
-use super::{ids, servers};
+use super::{ids, knowledge, servers};
 
 /// The most attempts of a call whose nested generation is looked for.
 const ATTEMPTS: u32 = 10;
@@ -27,6 +27,8 @@ const ATTEMPTS: u32 = 10;
 const TRACE: &str = "trace";
 const LIST: &str = "traces:ListTraces";
 const TREE: &str = "traces:GetTraceTree";
+/// The type of the step that writes facts.
+const MEMORY_STEP: &str = "knowledge";
 /// The id of the step that waits for the outputs of client tools.
 const CLIENT: &str = "client";
 
@@ -163,7 +165,7 @@ fn submitted(wait: &ToolCall) -> Vec<Value> {
 
 fn call_json(call: &ToolCall, outputs: &mut Vec<Value>) -> Json {
     let (status, result) = match &call.step {
-        Some(step) => (step.status.name(), step.gave.as_deref().map(data)),
+        Some(step) => (step.status.name(), result(call, step)),
         None => match outputs.pop() {
             Some(output) => ("done", output.get("output").map(as_json)),
             None => ("none", None),
@@ -174,6 +176,16 @@ fn call_json(call: &ToolCall, outputs: &mut Vec<Value>) -> Json {
         "args": data(&call.arguments),
         "status": status,
         "result": result,
+    })
+}
+
+/// Returns what the model got of a call. The step that writes a fact gives what the store did, which is not part of the API.
+fn result(call: &ToolCall, step: &CallStep) -> Option<Json> {
+    let gave = step.gave.as_deref()?;
+    let is_fact = call.name == knowledge::WRITE && step.kind == MEMORY_STEP;
+    Some(match codec::decode(gave).ok().filter(|_| is_fact) {
+        Some(value) => as_json(&written(&value)),
+        None => data(gave),
     })
 }
 
