@@ -69,7 +69,7 @@ fn a_model_changes_no_boundary_and_an_agent_that_it_creates_stays_within_its_own
     let tool = agents.made("/tools", &json!({"name": "api", "type": "soat", "actions": names}));
     let boundary = allow(&["agents:*", "tools:CallTool"]);
     let outer = agents.agent("say x", &[&tool], json!({"boundary_policy": boundary}));
-    let read = format!("call docs_get-document {{\"document_id\": \"{document}\"}} & docs_list-documents\nsay read");
+    let read = format!("call docs_get-document {{\"document_id\": \"{document}\"}}\ncall docs_list-documents\nsay read");
     let inner = agents.agent(&read, &[&docs], json!({}));
     let created = json!({"ai_provider_id": agents.provider, "instructions": read, "tool_ids": [docs], "name": "made"});
     let mut wide = created.clone();
