@@ -12,13 +12,14 @@ mod agents_keys;
 mod agents_killed;
 #[cfg(unix)]
 mod agents_knowledge;
+mod agents_limits;
 mod agents_loop;
 #[cfg(unix)]
 mod agents_messages;
+mod agents_moves;
 mod agents_platform;
 #[cfg(unix)]
 mod agents_providers;
-mod agents_limits;
 mod agents_reach;
 mod agents_rights;
 mod agents_servers;

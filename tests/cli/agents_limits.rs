@@ -14,9 +14,13 @@ fn allow(actions: &[&str]) -> Value {
 /// Returns the results of tools that the model got, of all turns.
 fn results(agents: &Agents) -> Vec<String> {
     let turns = agents.turns();
-    let messages = turns.iter().flat_map(|turn| turn["messages"].as_array().expect("messages"));
+    let messages = turns
+        .iter()
+        .flat_map(|turn| turn["messages"].as_array().expect("messages"));
     let tools = messages.filter(|it| it["role"] == "tool");
-    tools.filter_map(|it| it["content"].as_str().map(str::to_owned)).collect()
+    tools
+        .filter_map(|it| it["content"].as_str().map(str::to_owned))
+        .collect()
 }
 
 #[test]
@@ -25,7 +29,10 @@ fn a_key_with_policies_narrows_boundaries_and_widens_none() {
     let reading = ["documents:GetDocument", "documents:ListDocuments"];
     let agent = agents.agent("say x", &[], json!({"boundary_policy": allow(&reading)}));
     let free = agents.agent("say x", &[], json!({}));
-    let id = policy(&agents, &json!([{"effect": "Allow", "action": ["agents:*", "documents:*"]}]));
+    let id = policy(
+        &agents,
+        &json!([{"effect": "Allow", "action": ["agents:*", "documents:*"]}]),
+    );
     let (_, text) = key(&agents, &json!({"name": "k", "policy_ids": [id]}));
     let denies = json!({"statement": [{"effect": "Allow", "action": ["*"]}, {"effect": "Deny", "action": ["documents:DeleteDocument"]}]});
     for (agent, boundary, expected) in [
@@ -43,7 +50,12 @@ fn a_key_with_policies_narrows_boundaries_and_widens_none() {
     ] {
         let route = format!("PUT /agents/{agent}");
         let before = agents.get(&format!("/agents/{agent}")).json();
-        let reply = with(&agents, &text, &route, &json!({"boundary_policy": boundary}));
+        let reply = with(
+            &agents,
+            &text,
+            &route,
+            &json!({"boundary_policy": boundary}),
+        );
         assert_eq!(reply.status, expected, "{boundary}: {reply:?}");
         if expected == 403 {
             assert!(reply.body.contains("E1320"), "{reply:?}");
@@ -56,7 +68,11 @@ fn a_key_with_policies_narrows_boundaries_and_widens_none() {
     let same = json!({"name": "n", "boundary_policy": shown["boundary_policy"]});
     let reply = with(&agents, &text, &format!("PUT /agents/{agent}"), &same);
     assert_eq!(reply.status, 200, "{reply:?}");
-    let freed = agents.send("PUT", &format!("/agents/{agent}"), &json!({"boundary_policy": null}));
+    let freed = agents.send(
+        "PUT",
+        &format!("/agents/{agent}"),
+        &json!({"boundary_policy": null}),
+    );
     assert_eq!(freed.status, 200, "the owner has no limits: {freed:?}");
 }
 
@@ -64,12 +80,20 @@ fn a_key_with_policies_narrows_boundaries_and_widens_none() {
 fn a_model_changes_no_boundary_and_an_agent_that_it_creates_stays_within_its_own() {
     let agents = Agents::serve();
     let document = agents.made("/documents", &json!({"content": "classified"}));
-    let docs = agents.made("/tools", &json!({"name": "docs", "type": "soat", "actions": ["get-document", "list-documents"]}));
+    let docs = agents.made(
+        "/tools",
+        &json!({"name": "docs", "type": "soat", "actions": ["get-document", "list-documents"]}),
+    );
     let names = ["create-agent", "create-agent-generation", "update-agent"];
-    let tool = agents.made("/tools", &json!({"name": "api", "type": "soat", "actions": names}));
+    let tool = agents.made(
+        "/tools",
+        &json!({"name": "api", "type": "soat", "actions": names}),
+    );
     let boundary = allow(&["agents:*", "tools:CallTool"]);
     let outer = agents.agent("say x", &[&tool], json!({"boundary_policy": boundary}));
-    let read = format!("call docs_get-document {{\"document_id\": \"{document}\"}}\ncall docs_list-documents\nsay read");
+    let read = format!(
+        "call docs_get-document {{\"document_id\": \"{document}\"}}\ncall docs_list-documents\nsay read"
+    );
     let inner = agents.agent(&read, &[&docs], json!({}));
     let created = json!({"ai_provider_id": agents.provider, "instructions": read, "tool_ids": [docs], "name": "made"});
     let mut wide = created.clone();
@@ -87,19 +111,32 @@ fn a_model_changes_no_boundary_and_an_agent_that_it_creates_stays_within_its_own
     let done = agents.generate(&outer, &json!({"prompt": "x"}));
     assert_eq!(done["text"], "done", "{done}");
     let refused = results(&agents);
-    let of_boundary = refused.iter().filter(|it| it.contains("boundary_policy")).count();
+    let of_boundary = refused
+        .iter()
+        .filter(|it| it.contains("boundary_policy"))
+        .count();
     assert!(of_boundary >= 4, "{refused:?}");
     assert_eq!(agents.get(&path).json()["boundary_policy"], boundary);
     // The agent that the model made, run below it.
     let list = agents.get("/agents").json();
-    let made = list.as_array().expect("agents").iter().find(|it| it["name"] == "made");
+    let made = list
+        .as_array()
+        .expect("agents")
+        .iter()
+        .find(|it| it["name"] == "made");
     let made = made.expect("it was created")["id"].clone();
-    let script = format!("call api_create-agent-generation {}\nsay done", json!({"agent_id": made, "prompt": "x"}));
+    let script = format!(
+        "call api_create-agent-generation {}\nsay done",
+        json!({"agent_id": made, "prompt": "x"})
+    );
     agents.send("PUT", &path, &json!({"instructions": script}));
     agents.generate(&outer, &json!({"prompt": "x"}));
     let all = results(&agents);
     assert!(all.iter().all(|it| !it.contains("classified")), "{all:?}");
-    let denied = all.iter().filter(|it| it.contains("does not allow `documents:")).count();
+    let denied = all
+        .iter()
+        .filter(|it| it.contains("does not allow `documents:"))
+        .count();
     assert!(denied >= 4, "two calls of each agent: {all:?}");
 }
 
@@ -116,23 +153,42 @@ fn a_credential_goes_to_no_other_host_than_the_one_it_was_given_for() {
         changed.json()
     };
     // Another path of the host keeps the secret.
-    let kept = change(&provider, &json!({"base_url": agents.outside.url("/v1"), "name": "n"}));
+    let kept = change(
+        &provider,
+        &json!({"base_url": agents.outside.url("/v1"), "name": "n"}),
+    );
     assert_eq!(kept["secret_id"], secret);
     let moved = change(&provider, &json!({"base_url": away.url("/v1")}));
     assert_eq!(moved["secret_id"], Value::Null, "{moved}");
     let agent = agents.agent("say x", &[], json!({}));
-    agents.post(&format!("/agents/{agent}/generate"), &json!({"prompt": "x"}));
-    assert!(away.requests().iter().all(|it| !it.head.contains("sk-model-key")));
+    agents.post(
+        &format!("/agents/{agent}/generate"),
+        &json!({"prompt": "x"}),
+    );
+    assert!(
+        away.requests()
+            .iter()
+            .all(|it| !it.head.contains("sk-model-key"))
+    );
     // Given again, it goes there.
-    let given = change(&provider, &json!({"base_url": away.url("/v1"), "secret_id": secret}));
+    let given = change(
+        &provider,
+        &json!({"base_url": away.url("/v1"), "secret_id": secret}),
+    );
     assert_eq!(given["secret_id"], secret);
     let done = agents.generate(&agent, &json!({"prompt": "x"}));
     assert_eq!(done["text"], "x", "{done}");
-    assert!(away.requests().iter().any(|it| it.head.contains("sk-model-key")));
+    assert!(
+        away.requests()
+            .iter()
+            .any(|it| it.head.contains("sk-model-key"))
+    );
     let away_url = away.url("/lookup");
     for (member, kind) in [("execute", "http"), ("mcp", "mcp")] {
-        let server = |url: &str| json!({"url": url, "headers": {"Authorization": "Bearer tool-t0ken-0123"}});
-        let body = json!({"name": kind, "type": kind, member: server(&agents.outside.url("/lookup"))});
+        let server =
+            |url: &str| json!({"url": url, "headers": {"Authorization": "Bearer tool-t0ken-0123"}});
+        let body =
+            json!({"name": kind, "type": kind, member: server(&agents.outside.url("/lookup"))});
         let tool = format!("/tools/{}", agents.made("/tools", &body));
         assert_eq!(agents.get(&tool).json()[member]["has_token"], true);
         let moved = change(&tool, &json!({member: {"url": away_url}}));
@@ -157,7 +213,11 @@ fn a_secret_is_given_to_a_provider_by_those_who_may_see_it() {
         assert_eq!(made.status, expected, "{made:?}");
         let route = format!("PATCH /ai-providers/{}", agents.provider);
         let changed = with(&agents, &text, &route, &json!({"secret_id": secret}));
-        assert_eq!(changed.status, if expected == 201 { 200 } else { 403 }, "{changed:?}");
+        assert_eq!(
+            changed.status,
+            if expected == 201 { 200 } else { 403 },
+            "{changed:?}"
+        );
     }
 }
 
@@ -174,13 +234,22 @@ fn the_trace_of_write_memory_has_what_the_model_got() {
     let done = agents.generate(&agent, &json!({"prompt": "x"}));
     let path = format!("/traces/{}", done["trace_id"].as_str().expect("an id"));
     let trace = agents.get(&path);
-    let calls: Vec<Value> = trace.json()["steps"].as_array().expect("steps").iter()
+    let calls: Vec<Value> = trace.json()["steps"]
+        .as_array()
+        .expect("steps")
+        .iter()
         .flat_map(|step| step["tool_calls"].as_array().expect("calls").clone())
         .map(|call| call["result"].clone())
         .collect();
-    assert_eq!(calls, [json!({"action": "created"}), json!({"action": "skipped"})]);
+    assert_eq!(
+        calls,
+        [json!({"action": "created"}), json!({"action": "skipped"})]
+    );
     for inside in ["row-ids", "row-count", "flowstone_api", "rows-inserted"] {
         assert!(!trace.body.contains(inside), "{trace:?}");
     }
-    assert_eq!(error(&agents.get("/traces/agt_trace_none")), "404 RESOURCE_NOT_FOUND");
+    assert_eq!(
+        error(&agents.get("/traces/agt_trace_none")),
+        "404 RESOURCE_NOT_FOUND"
+    );
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::agents_keys::{key, policy, with};
 use crate::agents_api::{Agents, error};
 
-const TEXT: &str = "zebra hidden-text";
+pub const TEXT: &str = "zebra hidden-text";
 
 /// What a statement names to deny some records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,18 +29,18 @@ struct List {
 }
 
 /// Records of each kind, of which each statement denies one.
-struct World {
-    agents: Agents,
+pub struct World {
+    pub agents: Agents,
     /// The agent of sessions and generations.
-    agent: String,
+    pub agent: String,
     /// A tool with all actions that list or search.
     tool: String,
-    other: String,
+    pub other: String,
     /// The kind, and the ids of the record that is shown, of the denied one, and of the one in another project.
     records: Vec<(&'static str, [String; 3])>,
 }
 
-const KINDS: &[(&str, &str)] = &[
+pub const KINDS: &[(&str, &str)] = &[
     ("actor", "/actors"),
     ("agent", "/agents"),
     ("ai-provider", "/ai-providers"),
@@ -66,7 +66,7 @@ const ACTIONS: &[&str] = &[
 ];
 
 impl World {
-    fn serve() -> World {
+    pub fn serve() -> World {
         let agents = Agents::serve();
         let other = agents.made("/projects", &json!({"name": "other"}));
         let tool = json!({"name": "api", "type": "soat", "actions": ACTIONS});
@@ -102,7 +102,9 @@ impl World {
     }
 
     fn tag(&self, path: &str) {
-        let tagged = self.agents.send("PUT", &format!("{path}/tags"), &json!({"level": "secret"}));
+        let tagged = self
+            .agents
+            .send("PUT", &format!("{path}/tags"), &json!({"level": "secret"}));
         assert_eq!(tagged.status, 200, "{path}: {tagged:?}");
     }
 
@@ -110,12 +112,14 @@ impl World {
     fn add_parts(&mut self) {
         for id in self.ids("memory") {
             let path = format!("/memories/{id}/entries");
-            self.agents.made(&path, &json!({"content": format!("{TEXT} of {id}")}));
+            self.agents
+                .made(&path, &json!({"content": format!("{TEXT} of {id}")}));
         }
         let at = format!("/agents/{}", self.agent);
         let foreign = self.ids("agent")[2].clone();
         let sessions = [&self.agent, &self.agent, &foreign].map(|agent| {
-            self.agents.made(&format!("/agents/{agent}/sessions"), &json!({}))
+            self.agents
+                .made(&format!("/agents/{agent}/sessions"), &json!({}))
         });
         self.tag(&format!("{at}/sessions/{}", sessions[1]));
         let generations = [&self.agent, &self.agent, &foreign].map(|agent| {
@@ -130,7 +134,7 @@ impl World {
         self.records.push(("trace", traces));
     }
 
-    fn ids(&self, kind: &str) -> [String; 3] {
+    pub fn ids(&self, kind: &str) -> [String; 3] {
         let mut records = self.records.iter();
         records.find(|it| it.0 == kind).expect("a kind").1.clone()
     }
@@ -150,7 +154,9 @@ impl World {
                 {"effect": "Allow", "action": ["*"], "resource": ["soat:*:document:/shown/*", "soat:*:agent:*", "soat:*:tool:*"]},
             ]),
             Form::Project => deny(json!([format!("soat:{}:*:*", self.other)])),
-            Form::Tag => json!([all, {"effect": "Deny", "action": ["*"], "condition": {"StringEquals": {"soat:ResourceTag/level": "secret"}}}]),
+            Form::Tag => {
+                json!([all, {"effect": "Deny", "action": ["*"], "condition": {"StringEquals": {"soat:ResourceTag/level": "secret"}}}])
+            }
         }
     }
 
@@ -165,30 +171,71 @@ impl World {
 
     fn lists(&self) -> Vec<List> {
         let mut lists = Vec::new();
-        let mut add = |route: &str, body: Value, (action, arguments): (&'static str, Value), kind| {
-            lists.push(List {
-                route: route.to_owned(),
-                body,
-                action,
-                arguments,
-                kind,
-            });
-        };
+        let mut add =
+            |route: &str, body: Value, (action, arguments): (&'static str, Value), kind| {
+                lists.push(List {
+                    route: route.to_owned(),
+                    body,
+                    action,
+                    arguments,
+                    kind,
+                });
+            };
         for (kind, path) in KINDS {
-            let action = ACTIONS.iter().find(|it| **it == format!("list-{}", &path[1..]));
+            let action = ACTIONS
+                .iter()
+                .find(|it| **it == format!("list-{}", &path[1..]));
             let action = action.copied().unwrap_or_default();
-            add(&format!("GET {path}?limit=500"), Value::Null, (action, json!({})), kind);
+            add(
+                &format!("GET {path}?limit=500"),
+                Value::Null,
+                (action, json!({})),
+                kind,
+            );
         }
         let of_agent = json!({"agent_id": self.agent});
         let sessions = format!("GET /agents/{}/sessions?limit=500", self.agent);
-        add(&sessions, Value::Null, ("list-agent-sessions", of_agent), "session");
+        add(
+            &sessions,
+            Value::Null,
+            ("list-agent-sessions", of_agent),
+            "session",
+        );
         let all = || json!({});
-        add("GET /agents/generations?limit=500", Value::Null, ("list-agent-generations", all()), "generation");
-        add("GET /traces?limit=500", Value::Null, ("list-traces", all()), "trace");
-        for query in [json!({"query": "zebra", "min_score": 0, "limit": 100}), json!({"limit": 100})] {
-            add("POST /knowledge/search", query.clone(), ("search-knowledge", query.clone()), "document");
-            add("POST /knowledge/search", query.clone(), ("search-knowledge", query.clone()), "memory");
-            add("POST /knowledge/search", query.clone(), ("search-documents", query), "document");
+        add(
+            "GET /agents/generations?limit=500",
+            Value::Null,
+            ("list-agent-generations", all()),
+            "generation",
+        );
+        add(
+            "GET /traces?limit=500",
+            Value::Null,
+            ("list-traces", all()),
+            "trace",
+        );
+        for query in [
+            json!({"query": "zebra", "min_score": 0, "limit": 100}),
+            json!({"limit": 100}),
+        ] {
+            add(
+                "POST /knowledge/search",
+                query.clone(),
+                ("search-knowledge", query.clone()),
+                "document",
+            );
+            add(
+                "POST /knowledge/search",
+                query.clone(),
+                ("search-knowledge", query.clone()),
+                "memory",
+            );
+            add(
+                "POST /knowledge/search",
+                query.clone(),
+                ("search-documents", query),
+                "document",
+            );
         }
         lists
     }
@@ -198,7 +245,8 @@ impl World {
     fn check(&self, form: Form, list: &List, answer: &str) {
         let ids = self.ids(list.kind);
         let place = format!("{form:?} {} {}: {answer}", list.route, list.action);
-        let is_allowed = form != Form::PathNotAllowed || matches!(list.kind, "agent" | "document" | "tool");
+        let is_allowed =
+            form != Form::PathNotAllowed || matches!(list.kind, "agent" | "document" | "tool");
         let has = |id: &str| answer.contains(&format!("id\":\"{id}\""));
         assert_eq!(has(&ids[0]), is_allowed, "{place}");
         if let Some(at) = World::denied(form, list.kind) {
@@ -211,7 +259,9 @@ fn body_of(kind: &str, name: &str) -> Value {
     match kind {
         "ai-provider" => json!({"name": name, "provider": "openai", "default_model": "m"}),
         "agent" => json!({"name": name, "instructions": "say x"}),
-        "document" => json!({"content": format!("{TEXT} {name}"), "path": format!("/{name}/a.txt")}),
+        "document" => {
+            json!({"content": format!("{TEXT} {name}"), "path": format!("/{name}/a.txt")})
+        }
         "secret" => json!({"name": name, "value": "sk-0123456789"}),
         "tool" => json!({"name": name, "type": "client"}),
         _ => json!({"name": name}),
@@ -234,8 +284,16 @@ fn a_denied_record_is_in_no_list_and_no_search_of_a_key() {
         let (_, text) = key(&world.agents, &json!({"name": "k", "policy_ids": [id]}));
         for list in world.lists() {
             let reply = with(&world.agents, &text, &list.route, &list.body);
-            let is_open = *form != Form::PathNotAllowed || matches!(list.kind, "agent" | "document" | "tool") || list.kind == "session" || list.route.starts_with("POST");
-            assert_eq!(reply.status, if is_open { 200 } else { 403 }, "{form:?} {}: {reply:?}", list.route);
+            let is_open = *form != Form::PathNotAllowed
+                || matches!(list.kind, "agent" | "document" | "tool")
+                || list.kind == "session"
+                || list.route.starts_with("POST");
+            assert_eq!(
+                reply.status,
+                if is_open { 200 } else { 403 },
+                "{form:?} {}: {reply:?}",
+                list.route
+            );
             world.check(*form, &list, &reply.body);
             // The same as an action that the key calls directly.
             if !list.action.is_empty() && *form != Form::Project {
@@ -252,8 +310,15 @@ fn a_denied_record_is_in_no_list_and_no_search_of_a_key() {
 fn a_denied_record_is_in_no_list_and_no_search_of_a_model_or_of_one_below_it() {
     let world = World::serve();
     let agents = &world.agents;
-    let lists: Vec<List> = world.lists().into_iter().filter(|it| !it.action.is_empty()).collect();
-    let calls: Vec<String> = lists.iter().map(|it| format!("api_{} {}", it.action, it.arguments)).collect();
+    let lists: Vec<List> = world
+        .lists()
+        .into_iter()
+        .filter(|it| !it.action.is_empty())
+        .collect();
+    let calls: Vec<String> = lists
+        .iter()
+        .map(|it| format!("api_{} {}", it.action, it.arguments))
+        .collect();
     let script = format!("call {}\nsay done", calls.join(" & "));
     // Nothing limits the inner agent by itself.
     let inner = agents.agent(&script, &[&world.tool], json!({}));
@@ -272,7 +337,9 @@ fn a_denied_record_is_in_no_list_and_no_search_of_a_model_or_of_one_below_it() {
             let answers = turns[before..].iter().map(|turn| {
                 let messages = turn["messages"].as_array().expect("messages").iter();
                 let tools = messages.filter(|it| it["role"] == "tool");
-                tools.filter_map(|it| it["content"].as_str()).collect::<Vec<_>>()
+                tools
+                    .filter_map(|it| it["content"].as_str())
+                    .collect::<Vec<_>>()
             });
             let answers = answers.max_by_key(Vec::len).expect("a turn");
             assert_eq!(answers.len(), lists.len(), "{form:?} {answers:?}");
@@ -290,150 +357,143 @@ fn denied_records_are_not_counted_and_leave_no_gap_in_pages() {
     for n in 0..6 {
         let level = if n % 2 == 0 { "secret" } else { "open" };
         agents.made("/documents", &json!({"content": "x", "title": n.to_string(), "path": "/n", "tags": {"level": level}}));
-        agents.made("/actors", &json!({"name": n.to_string(), "tags": {"level": level}}));
+        agents.made(
+            "/actors",
+            &json!({"name": n.to_string(), "tags": {"level": level}}),
+        );
     }
     let id = policy(agents, &world.statements(Form::Tag));
     let (_, text) = key(agents, &json!({"name": "k", "policy_ids": [id]}));
     let get = |path: &str| with(agents, &text, &format!("GET {path}"), &Value::Null).json();
     let names = |list: &Value, member: &str| -> Vec<String> {
         let items = list.as_array().expect("a list").iter();
-        items.map(|it| it[member].as_str().unwrap_or_default().to_owned()).collect()
+        items
+            .map(|it| it[member].as_str().unwrap_or_default().to_owned())
+            .collect()
     };
     // The shown one and the one of the other project come first.
-    assert_eq!(names(&get("/documents?limit=2&offset=2"), "title"), ["1", "3"]);
+    assert_eq!(
+        names(&get("/documents?limit=2&offset=2"), "title"),
+        ["1", "3"]
+    );
     assert_eq!(names(&get("/documents?limit=2&offset=4"), "title"), ["5"]);
     let actors = get("/actors?limit=1&offset=4");
-    assert_eq!((&actors["total"], names(&actors["data"], "name")), (&json!(5), vec!["5".to_owned()]));
+    assert_eq!(
+        (&actors["total"], names(&actors["data"], "name")),
+        (&json!(5), vec!["5".to_owned()])
+    );
     let at = format!("/agents/{}/sessions?limit=1", world.agent);
     assert_eq!(get(&at)["total"], 1);
-    let all = agents.get("/agents/generations").json()["total"].as_u64().expect("a number");
+    let all = agents.get("/agents/generations").json()["total"]
+        .as_u64()
+        .expect("a number");
     for path in ["/agents/generations?limit=1", "/traces?limit=1"] {
         assert_eq!(get(path)["total"], all - 1, "{path}");
     }
 }
 
-#[test]
-fn a_change_is_judged_by_the_record_before_and_after_it() {
-    let world = World::serve();
-    let agents = &world.agents;
-    let id = policy(
-        agents,
-        &json!([
-            {"effect": "Allow", "action": ["*"]},
-            {"effect": "Deny", "action": ["*"], "resource": ["soat:*:document:/hidden/*"]},
-            {"effect": "Deny", "action": ["*"], "condition": {"StringEquals": {"soat:ResourceTag/level": "secret"}}},
-        ]),
-    );
-    let (_, text) = key(agents, &json!({"name": "k", "policy_ids": [id]}));
-    let shown = |kind: &str| world.ids(kind)[0].clone();
-    let document = format!("/documents/{}", shown("document"));
-    let secret = json!({"level": "secret"});
-    let mut refused = vec![
-        (format!("PATCH {document}"), json!({"path": "/hidden/b.txt"})),
-        (format!("PATCH {document}"), json!({"tags": secret})),
-        (format!("PATCH /actors/{}", shown("actor")), json!({"tags": secret})),
-        (format!("PUT /memories/{}", shown("memory")), json!({"tags": ["level:secret"]})),
-        // A new record: its path may come from the name of its file.
-        ("POST /documents".to_owned(), json!({"content": "x", "path": "/hidden/c"})),
-        ("POST /documents".to_owned(), json!({"content": "x", "filename": "hidden/c"})),
-        ("POST /documents".to_owned(), json!({"content": "x", "filename": "/hidden/c"})),
-        // The record before the change.
-        (format!("PATCH /documents/{}", world.ids("document")[1]), json!({"path": "/shown/b", "tags": {}})),
+/// A route and a body in which `ID` stands for the id of a record of this kind.
+type Named = (String, Value, &'static str);
+
+/// Requests with an id in the address.
+fn by_address(mine: &str) -> Vec<Named> {
+    let get = |path: &str, kind: &'static str| (format!("GET {path}"), Value::Null, kind);
+    let mut requests = vec![
+        get("/agents/generations/ID", "generation"),
+        get("/traces/ID", "trace"),
+        get("/traces/ID/tree", "trace"),
+        get("/memories/ID/entries", "memory"),
+        get("/agents/ID/sessions", "agent"),
+        get(&format!("/agents/{mine}/sessions/ID"), "session"),
+        get("/projects/ID", "project"),
+        (
+            "POST /agents/ID/generate".to_owned(),
+            json!({"prompt": "x"}),
+            "agent",
+        ),
+        ("POST /tools/ID/call".to_owned(), json!({}), "tool"),
     ];
-    let session = format!("/agents/{}/sessions/{}", world.agent, shown("session"));
-    let mut tagged = vec![session, format!("/agents/generations/{}", shown("generation"))];
     for (kind, path) in KINDS {
-        tagged.push(format!("{path}/{}", shown(kind)));
+        requests.push(get(&format!("{path}/ID"), kind));
+        requests.push(get(&format!("{path}/ID/tags"), kind));
+        requests.push((format!("DELETE {path}/ID"), Value::Null, kind));
+        requests.push((format!("PUT {path}/ID/tags"), json!({"a": "b"}), kind));
     }
-    tagged.push(format!("/traces/{}", shown("trace")));
-    tagged.push(format!("/projects/{}", world.other));
-    for path in &tagged {
-        refused.push((format!("PUT {path}/tags"), secret.clone()));
-        refused.push((format!("PATCH {path}/tags"), secret.clone()));
-    }
-    for (route, body) in &refused {
-        let reply = with(agents, &text, route, body);
-        assert_eq!(error(&reply), "403 FORBIDDEN", "{route} {body}: {reply:?}");
-        assert!(!reply.body.contains(TEXT), "{reply:?}");
-    }
-    for path in &tagged {
-        let open = with(agents, &text, &format!("PATCH {path}/tags"), &json!({"level": "open"}));
-        assert_eq!(open.status, 200, "{path}: {open:?}");
-    }
-    let moved = with(agents, &text, &format!("PATCH {document}"), &json!({"path": "/other", "title": "t"}));
-    assert_eq!((moved.status, &moved.json()["path"]), (200, &json!("/other")), "{moved:?}");
-}
-
-#[test]
-fn a_tag_that_a_condition_needs_cannot_be_removed() {
-    let agents = Agents::serve();
-    let id = policy(
-        &agents,
-        &json!([{"effect": "Allow", "action": ["*"], "condition": {"StringEquals": {"soat:ResourceTag/team": "red"}}}]),
-    );
-    let (_, text) = key(&agents, &json!({"name": "k", "policy_ids": [id]}));
-    let document = agents.made("/documents", &json!({"content": "x", "tags": {"team": "red"}}));
-    let path = format!("/documents/{document}");
-    for (route, body) in [
-        (format!("PUT {path}/tags"), json!({})),
-        (format!("PATCH {path}/tags"), json!({"team": "blue"})),
-        (format!("PATCH {path}"), json!({"tags": null})),
-        (format!("PATCH {path}"), json!({"tags": {"team": "blue"}})),
+    for path in [
+        "/documents",
+        "/agents",
+        "/agents/generations",
+        "/traces",
+        "/projects",
+        "/memories",
     ] {
-        let reply = with(&agents, &text, &route, &body);
-        assert_eq!(error(&reply), "403 FORBIDDEN", "{route} {body}");
-        assert!(reply.body.contains("after the change"), "{reply:?}");
+        requests.push(get(&format!("{path}?project_id=ID"), "project"));
     }
-    assert_eq!(agents.get(&path).json()["tags"], json!({"team": "red"}));
+    requests
 }
 
-#[test]
-fn an_answer_to_a_change_shows_no_record_that_the_caller_may_not_get() {
-    let agents = Agents::serve();
-    let document = agents.made("/documents", &json!({"content": TEXT}));
-    let id = policy(
-        &agents,
-        &json!([{"effect": "Allow", "action": ["*"]}, {"effect": "Deny", "action": ["documents:GetDocument"]}]),
-    );
-    let (_, text) = key(&agents, &json!({"name": "k", "policy_ids": [id]}));
-    let route = format!("PATCH /documents/{document}");
-    let reply = with(&agents, &text, &route, &json!({"title": "t"}));
-    assert_eq!(error(&reply), "403 FORBIDDEN", "{reply:?}");
-    let list = with(&agents, &text, "GET /documents", &Value::Null);
-    assert_eq!((list.status, list.json()), (200, json!([])));
-}
-
-#[test]
-fn a_model_moves_no_record_past_the_boundary_of_its_agent() {
-    let world = World::serve();
-    let agents = &world.agents;
-    let names = ["merge-memory-tags", "replace-document-tags", "update-document", "update-memory", "create-document"];
-    let tool = agents.made("/tools", &json!({"name": "api2", "type": "soat", "actions": names}));
-    let (document, memory) = (world.ids("document")[0].clone(), world.ids("memory")[0].clone());
-    let calls = [
-        ("update-document", json!({"document_id": document, "path": "/hidden/x"})),
-        ("update-document", json!({"document_id": document, "tags": {"level": "secret"}})),
-        ("replace-document-tags", json!({"document_id": document, "tags": {"level": "secret"}})),
-        ("update-memory", json!({"memory_id": memory, "tags": ["level:secret"]})),
-        ("merge-memory-tags", json!({"memory_id": memory, "tags": {"level": "secret"}})),
-        ("create-document", json!({"content": "x", "filename": "hidden/x"})),
+/// Requests with an id in the body.
+fn by_body(mine: &str) -> Vec<Named> {
+    let provider =
+        json!({"name": "p", "provider": "openai", "default_model": "m", "secret_id": "ID"});
+    let content = |content: Value| json!({"messages": [{"role": "user", "content": content}]});
+    let [put, generate, sessions] = [
+        format!("PUT /agents/{mine}"),
+        format!("POST /agents/{mine}/generate"),
+        format!("POST /agents/{mine}/sessions"),
     ];
-    let calls: Vec<String> = calls.iter().map(|(name, given)| format!("api2_{name} {given}")).collect();
-    let boundary = json!({"statement": [
-        {"effect": "Allow", "action": ["*"]},
-        {"effect": "Deny", "action": ["*"], "resource": ["soat:*:document:/hidden/*"]},
-        {"effect": "Deny", "action": ["*"], "condition": {"StringEquals": {"soat:ResourceTag/level": "secret"}}},
-    ]});
-    let script = format!("call {}\nsay done", calls.join(" & "));
-    let agent = agents.agent(&script, &[&tool], json!({"boundary_policy": boundary}));
-    agents.generate(&agent, &json!({"prompt": "x"}));
-    let turns = agents.turns();
-    let messages = turns.last().expect("a turn")["messages"].as_array().expect("messages");
-    let answers: Vec<&Value> = messages.iter().filter(|it| it["role"] == "tool").collect();
-    assert_eq!(answers.len(), calls.len());
-    for answer in answers {
-        assert!(answer["content"].as_str().expect("a text").contains("boundary policy"), "{answer}");
-    }
+    let knowledge = |config: Value| json!({"knowledge_config": config});
+    let requests = [
+        (
+            "POST /documents",
+            json!({"content": "x", "project_id": "ID"}),
+            "project",
+        ),
+        (
+            "POST /knowledge/search",
+            json!({"query": "x", "project_id": "ID"}),
+            "project",
+        ),
+        (
+            "POST /agents",
+            json!({"ai_provider_id": "ID"}),
+            "ai-provider",
+        ),
+        ("POST /ai-providers", provider, "secret"),
+        (
+            "POST /actors",
+            json!({"name": "a", "memory_id": "ID"}),
+            "memory",
+        ),
+        (&put, json!({"tool_ids": ["ID"]}), "tool"),
+        (&put, json!({"active_tool_ids": ["ID"]}), "tool"),
+        (&put, knowledge(json!({"memory_ids": ["ID"]})), "memory"),
+        (&put, knowledge(json!({"document_ids": ["ID"]})), "document"),
+        (&put, knowledge(json!({"write_memory_id": "ID"})), "memory"),
+        (
+            &generate,
+            content(json!({"type": "document", "document_id": "ID"})),
+            "document",
+        ),
+        (
+            &generate,
+            content(json!({"type": "tool_output", "tool_id": "ID"})),
+            "tool",
+        ),
+        (
+            &generate,
+            json!({"prompt": "x", "project_id": "ID"}),
+            "project",
+        ),
+        (
+            &generate,
+            json!({"prompt": "x", "active_tool_ids": ["ID"]}),
+            "tool",
+        ),
+        (&sessions, json!({"actor_id": "ID"}), "actor"),
+    ];
+    let owned = |(route, body, kind): (&str, Value, &'static str)| (route.to_owned(), body, kind);
+    requests.into_iter().map(owned).collect()
 }
 
 #[test]
@@ -443,47 +503,11 @@ fn another_project_is_as_absent_for_a_key_of_a_project() {
     let own = agents.made("/projects", &json!({"name": "own"}));
     let (_, text) = key(agents, &json!({"name": "k", "project_id": own}));
     let provider = json!({"name": "p", "provider": "openai", "default_model": "m"});
-    let mine = with(agents, &text, "POST /ai-providers", &provider).json()["id"].clone();
-    let mine = with(agents, &text, "POST /agents", &json!({"ai_provider_id": mine, "instructions": "say x"}));
-    let mine = mine.json()["id"].as_str().expect("an agent").to_owned();
-    let mut requests: Vec<(String, Value, &str)> = Vec::new();
-    let mut add = |route: &str, body: Value, kind: &'static str| requests.push((route.to_owned(), body, kind));
-    for (kind, path) in KINDS {
-        add(&format!("GET {path}/ID"), Value::Null, kind);
-        add(&format!("DELETE {path}/ID"), Value::Null, kind);
-        add(&format!("GET {path}/ID/tags"), Value::Null, kind);
-        add(&format!("PUT {path}/ID/tags"), json!({"a": "b"}), kind);
-    }
-    add("GET /agents/generations/ID", Value::Null, "generation");
-    add("GET /traces/ID", Value::Null, "trace");
-    add("GET /traces/ID/tree", Value::Null, "trace");
-    add("GET /memories/ID/entries", Value::Null, "memory");
-    add("GET /agents/ID/sessions", Value::Null, "agent");
-    add("POST /agents/ID/generate", json!({"prompt": "x"}), "agent");
-    add(&format!("GET /agents/{mine}/sessions/ID"), Value::Null, "session");
-    add("POST /tools/ID/call", json!({}), "tool");
-    for path in ["/documents", "/agents", "/agents/generations", "/traces", "/projects", "/memories"] {
-        add(&format!("GET {path}?project_id=ID"), Value::Null, "project");
-    }
-    add("GET /projects/ID", Value::Null, "project");
-    add("POST /documents", json!({"content": "x", "project_id": "ID"}), "project");
-    add("POST /knowledge/search", json!({"query": "x", "project_id": "ID"}), "project");
-    add("POST /agents", json!({"ai_provider_id": "ID"}), "ai-provider");
-    add("POST /ai-providers", json!({"name": "p", "provider": "openai", "default_model": "m", "secret_id": "ID"}), "secret");
-    add("POST /actors", json!({"name": "a", "memory_id": "ID"}), "memory");
-    let put = format!("PUT /agents/{mine}");
-    add(&put, json!({"tool_ids": ["ID"]}), "tool");
-    add(&put, json!({"active_tool_ids": ["ID"]}), "tool");
-    add(&put, json!({"knowledge_config": {"memory_ids": ["ID"]}}), "memory");
-    add(&put, json!({"knowledge_config": {"document_ids": ["ID"]}}), "document");
-    add(&put, json!({"knowledge_config": {"write_memory_id": "ID"}}), "memory");
-    let generate = format!("POST /agents/{mine}/generate");
-    add(&generate, json!({"messages": [{"role": "user", "content": {"type": "document", "document_id": "ID"}}]}), "document");
-    add(&generate, json!({"messages": [{"role": "user", "content": {"type": "tool_output", "tool_id": "ID"}}]}), "tool");
-    add(&generate, json!({"prompt": "x", "project_id": "ID"}), "project");
-    add(&generate, json!({"prompt": "x", "active_tool_ids": ["ID"]}), "tool");
-    add(&format!("POST /agents/{mine}/sessions"), json!({"actor_id": "ID"}), "actor");
-    for (route, body, kind) in requests {
+    let provider = with(agents, &text, "POST /ai-providers", &provider).json()["id"].clone();
+    let agent = json!({"ai_provider_id": provider, "instructions": "say x"});
+    let agent = with(agents, &text, "POST /agents", &agent).json()["id"].clone();
+    let mine = agent.as_str().expect("an agent");
+    for (route, body, kind) in by_address(mine).into_iter().chain(by_body(mine)) {
         let id = match kind {
             "project" => world.other.clone(),
             kind => world.ids(kind)[2].clone(),
@@ -494,7 +518,8 @@ fn another_project_is_as_absent_for_a_key_of_a_project() {
             let body = body.to_string().replace("ID", id);
             let body: Value = serde_json::from_str(&body).expect("JSON");
             let reply = with(agents, &text, &route.replace("ID", id), &body);
-            (reply.status, reply.json()["error"].to_string().replace(id, "ID"))
+            let error = reply.json()["error"].to_string();
+            (reply.status, error.replace(id, "ID"))
         };
         let (found, expected) = (ask(&id), ask(&absent));
         assert_eq!(found, expected, "{route} {body}");
@@ -519,18 +544,38 @@ fn a_knowledge_config_reaches_no_record_that_its_caller_may_not_search() {
         (json!({"document_ids": [shown, hidden]}), false),
         (json!({"memory_tags": ["*"]}), false),
         (json!({"memory_ids": [secret]}), false),
-        (json!({"document_ids": [shown], "memory_ids": [memory], "min_score": 0}), true),
+        (
+            json!({"document_ids": [shown], "memory_ids": [memory], "min_score": 0}),
+            true,
+        ),
     ] {
         for (route, body) in [
-            (&generate, json!({"prompt": "zebra", "knowledge_config": config})),
+            (
+                &generate,
+                json!({"prompt": "zebra", "knowledge_config": config}),
+            ),
             (&put, json!({"knowledge_config": config})),
         ] {
             let reply = with(agents, &text, route, &body);
-            assert_eq!(reply.status, if is_allowed { 200 } else { 403 }, "{route} {config}: {reply:?}");
+            assert_eq!(
+                reply.status,
+                if is_allowed { 200 } else { 403 },
+                "{route} {config}: {reply:?}"
+            );
         }
     }
-    assert!(agents.turns().iter().all(|turn| !turn.to_string().contains("hidden-text hidden")));
-    assert!(agents.turns().iter().any(|turn| turn.to_string().contains("hidden-text shown")));
+    assert!(
+        agents
+            .turns()
+            .iter()
+            .all(|turn| !turn.to_string().contains("hidden-text hidden"))
+    );
+    assert!(
+        agents
+            .turns()
+            .iter()
+            .any(|turn| turn.to_string().contains("hidden-text shown"))
+    );
 }
 
 #[test]
@@ -544,11 +589,23 @@ fn what_a_policy_denies_cannot_be_used_by_its_id() {
     let actor = agents.made("/actors", &named);
     world.tag(&format!("/actors/{actor}"));
     for (route, body) in [
-        ("POST /agents".to_owned(), json!({"ai_provider_id": hidden("ai-provider")})),
-        (format!("PUT /agents/{}", world.agent), json!({"ai_provider_id": hidden("ai-provider")})),
-        (format!("POST /agents/{}/sessions", world.agent), json!({"actor_id": hidden("actor")})),
+        (
+            "POST /agents".to_owned(),
+            json!({"ai_provider_id": hidden("ai-provider")}),
+        ),
+        (
+            format!("PUT /agents/{}", world.agent),
+            json!({"ai_provider_id": hidden("ai-provider")}),
+        ),
+        (
+            format!("POST /agents/{}/sessions", world.agent),
+            json!({"actor_id": hidden("actor")}),
+        ),
         ("POST /actors".to_owned(), named),
-        ("POST /ai-providers".to_owned(), json!({"name": "p", "provider": "openai", "default_model": "m", "secret_id": hidden("secret")})),
+        (
+            "POST /ai-providers".to_owned(),
+            json!({"name": "p", "provider": "openai", "default_model": "m", "secret_id": hidden("secret")}),
+        ),
     ] {
         let reply = with(agents, &text, &route, &body);
         assert_eq!(error(&reply), "403 FORBIDDEN", "{route} {body}: {reply:?}");

@@ -3,6 +3,7 @@
 //! Each action is a row of [`ACTIONS`]: its name, the permission that policies decide about, its arguments, and the function that
 //! the route of the same operation calls. An action reaches records of one project only.
 
+mod asked;
 mod knowledge;
 mod stored;
 mod tags;
@@ -18,12 +19,9 @@ use serde_json::{Value as Json, json};
 use super::body::{self, Body, Kind, Member, texts};
 use super::error::ApiError;
 use super::generations::{self, Filter, Who};
-use super::permissions::{self, Verb};
-use super::policies::Request;
 use super::records::{Record, Records};
-use super::rights::Rights;
 use super::sessions::{self, Session};
-use super::{actors, admission, agent, documents, ids, sight, tools, traces};
+use super::{actors, agent, documents, sight, tools, traces};
 
 /// The action that starts a generation of another agent.
 pub const GENERATE: &str = flowstone_steps::agent::GENERATE;
@@ -372,7 +370,14 @@ const ACTIONS: &[Action] = &[
         ("list-actors", "actors:ListActors", "actor"),
         "Lists actors.",
         (&[], Subject::New),
-        |engine, given, with| Box::pin(listed((engine, with.who), Records::Actors, given, actors::shown)),
+        |engine, given, with| {
+            Box::pin(listed(
+                (engine, with.who),
+                Records::Actors,
+                given,
+                actors::shown,
+            ))
+        },
     ),
     Action {
         body: OF_AGENT,
@@ -433,7 +438,14 @@ const ACTIONS: &[Action] = &[
         ("list-agents", "agents:ListAgents", "agent"),
         "Lists agents.",
         (&[], Subject::New),
-        |engine, given, with| Box::pin(listed((engine, with.who), Records::Agents, given, agent::shown)),
+        |engine, given, with| {
+            Box::pin(listed(
+                (engine, with.who),
+                Records::Agents,
+                given,
+                agent::shown,
+            ))
+        },
     ),
     read(
         (
@@ -456,13 +468,27 @@ const ACTIONS: &[Action] = &[
         ("list-documents", "documents:ListDocuments", "document"),
         "Lists documents.",
         (&[], Subject::New),
-        |engine, given, with| Box::pin(listed((engine, with.who), Records::Documents, given, documents::shown)),
+        |engine, given, with| {
+            Box::pin(listed(
+                (engine, with.who),
+                Records::Documents,
+                given,
+                documents::shown,
+            ))
+        },
     ),
     read(
         ("list-tools", "tools:ListTools", "tool"),
         "Lists tools.",
         (&[], Subject::New),
-        |engine, given, with| Box::pin(listed((engine, with.who), Records::Tools, given, tools::shown)),
+        |engine, given, with| {
+            Box::pin(listed(
+                (engine, with.who),
+                Records::Tools,
+                given,
+                tools::shown,
+            ))
+        },
     ),
     read(
         ("list-traces", "traces:ListTraces", "trace"),
@@ -651,54 +677,6 @@ impl Action {
             subject: self.subject,
             body: Json::Object(body.0),
         })
-    }
-
-    /// Checks that the caller may perform the action. A record of another project does not exist for it.
-    ///
-    /// # Errors
-    /// When the project has no such record, or the caller may not.
-    pub async fn admit(
-        &self,
-        engine: &Engine,
-        given: &Given,
-        rights: &Rights,
-    ) -> Result<(), ApiError> {
-        let request = self.request(engine, given).await?;
-        let change = match permissions::verb(self.permission) {
-            Verb::Merge | Verb::Replace => given.body.get("tags"),
-            Verb::List | Verb::Search | Verb::Update | Verb::Other => Some(&given.body),
-        };
-        admission::admit(rights, self.scope, (&request, change))
-    }
-
-    /// Returns what policies decide about.
-    async fn request(&self, engine: &Engine, given: &Given) -> Result<Request, ApiError> {
-        let id = given.ids.last().map_or("", String::as_str);
-        match self.subject {
-            Subject::New => {
-                let of = (self.permission, self.kind);
-                let mut request = admission::about_all(&given.project, of);
-                admission::with_members(&mut request, &given.body);
-                Ok(request)
-            }
-            Subject::Record(kind) | Subject::Part(kind) => {
-                let id = match self.subject {
-                    Subject::Part(_) => given.id(0),
-                    Subject::New | Subject::Record(_) | Subject::Generation | Subject::Trace => id,
-                };
-                // A session of an agent is about the session, a new one about its agent.
-                let record = kind.get_in(engine, &given.project, id).await?;
-                Ok(admission::about(&record, self.permission))
-            }
-            Subject::Generation | Subject::Trace => {
-                let (row, origin) = generations::find(engine, self.kind, id).await?;
-                if ids::key_of(&origin.project) != ids::key_of(&given.project) {
-                    return Err(ApiError::missing(self.kind, id));
-                }
-                let run = (given.project.as_str(), &row.id);
-                admission::about_run(engine, run, (self.permission, self.kind)).await
-            }
-        }
     }
 
     /// Performs the action, whose own right was checked before.

@@ -9,11 +9,11 @@ use flowstone_engine::token::Scope;
 use serde_json::{Map, Value as Json};
 
 use super::error::ApiError;
+use super::ids;
 use super::permissions::{self, Verb};
 use super::policies::Request;
-use super::records::{Record, Records, Tags, tags_of};
+use super::records::{Record, Records, Tags, compared_tags};
 use super::rights::Rights;
-use super::ids;
 
 /// The types of the records that searches find, and of what they are themselves.
 pub const SEARCHED: &[&str] = &["document", "knowledge", "memory"];
@@ -34,7 +34,7 @@ pub fn about(record: &Record, action: &str) -> Request {
     Request {
         id: record.id().to_owned(),
         path: record.text("path").map(str::to_owned),
-        tags: tags_of(record.get("tags")),
+        tags: compared_tags(record.get("tags")),
         ..about_all(record.project(), (action, &record.kind.resource()))
     }
 }
@@ -54,7 +54,7 @@ pub async fn about_run(
             "trace" => ids::trace(run),
             _ => ids::generation(run),
         },
-        tags: tags_of(Some(&tags)),
+        tags: compared_tags(Some(&tags)),
         ..about_all(project, (action, kind))
     })
 }
@@ -62,7 +62,7 @@ pub async fn about_run(
 /// Adds the path and the tags that the body of a new record gives it.
 pub fn with_members(request: &mut Request, body: &Json) {
     let members = body.as_object();
-    request.tags = tags_of(body.get("tags"));
+    request.tags = compared_tags(body.get("tags"));
     request.path = members.and_then(path_of);
 }
 
@@ -118,7 +118,7 @@ fn after(request: &Request, verb: Verb, body: &Json) -> Option<Request> {
                 after.path = path.as_str().map(str::to_owned);
             }
             if let Some(tags) = body.get("tags") {
-                after.tags = tags_of(Some(tags));
+                after.tags = compared_tags(Some(tags));
             }
         }
         Verb::Merge => after.tags.extend(members(body)),
@@ -175,9 +175,9 @@ mod tests {
             ),
             (
                 Verb::Update,
-                json!({"tags": ["level:secret"]}),
+                json!({"tags": ["level:secret", "level:open"]}),
                 Some("/a"),
-                json!({"level": "secret"}),
+                json!({"level": ["secret", "open"]}),
             ),
             (
                 Verb::Merge,

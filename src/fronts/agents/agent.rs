@@ -241,7 +241,8 @@ async fn check_boundary(
     who: &Who,
     (members, before): (&Map<String, Json>, &Map<String, Json>),
 ) -> Result<(), ApiError> {
-    let of = |members: &Map<String, Json>| members.get(BOUNDARY).filter(|it| !it.is_null()).cloned();
+    let of =
+        |members: &Map<String, Json>| members.get(BOUNDARY).filter(|it| !it.is_null()).cloned();
     let (new, old) = (of(members), of(before));
     if new == old {
         return Ok(());

@@ -191,9 +191,12 @@ pub async fn search_documents(
     search_by(engine, (embedder, &finds), body).await
 }
 
+/// Tells whether the caller may find an item.
+type Finds<'a> = &'a dyn Fn(&Item) -> bool;
+
 async fn search_by(
     engine: &Engine,
-    (embedder, finds): (Option<&dyn Embedder>, &dyn Fn(&Item) -> bool),
+    (embedder, finds): (Option<&dyn Embedder>, Finds<'_>),
     body: Json,
 ) -> Result<Json, ApiError> {
     let body = Body::read(body, SEARCH)?;

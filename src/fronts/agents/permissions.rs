@@ -142,7 +142,7 @@ pub const TYPES: &[&str] = &[
     "trace",
 ];
 
-/// The permission that shows one record, for each that lists or changes some, where it has another name than `Get` instead of the verb.
+/// The permission that shows one record, for each that lists or changes some, unless its name is the same with `Get` as the verb.
 const SHOWN_BY: &[(&str, &str)] = &[
     ("actors:ListActors", "actors:GetActor"),
     ("agents:ListAgentGenerations", "agents:GetAgentGeneration"),
@@ -150,12 +150,17 @@ const SHOWN_BY: &[(&str, &str)] = &[
     ("ai-providers:ListAiProviders", "ai-providers:GetAiProvider"),
     ("api-keys:ListApiKeys", "api-keys:GetApiKey"),
     ("documents:ListDocuments", "documents:GetDocument"),
+    // A fact that is appended to an entry is answered with the whole entry.
+    ("memories:CreateMemoryEntry", "memories:GetMemoryEntry"),
     ("memories:ListMemories", "memories:GetMemory"),
     ("memories:ListMemoryEntries", "memories:GetMemoryEntry"),
     ("policies:ListPolicies", "policies:GetPolicy"),
     ("projects:ListProjects", "projects:GetProject"),
     ("secrets:ListSecrets", "secrets:GetSecret"),
-    ("sessions:ListAgentSessionMessages", "sessions:GetAgentSession"),
+    (
+        "sessions:ListAgentSessionMessages",
+        "sessions:GetAgentSession",
+    ),
     ("sessions:ListAgentSessions", "sessions:GetAgentSession"),
     ("sessions:UpdateSession", "sessions:GetAgentSession"),
     ("tools:ListTools", "tools:GetTool"),
@@ -287,7 +292,8 @@ mod tests {
     fn each_list_and_each_change_has_the_permission_that_shows_a_record() {
         for permission in ALL {
             let is_known = shown_by(permission).is_some_and(|it| ALL.contains(&it));
-            let needs_one = !matches!(verb(permission), Verb::Search | Verb::Other);
+            let is_appended = *permission == "memories:CreateMemoryEntry";
+            let needs_one = is_appended || !matches!(verb(permission), Verb::Search | Verb::Other);
             assert_eq!(is_known, needs_one, "{permission}");
         }
     }

@@ -56,6 +56,7 @@ pub struct Request {
     pub id: String,
     /// The path of a document.
     pub path: Option<String>,
+    /// A text for each name, or a list of texts.
     pub tags: Map<String, Json>,
 }
 
@@ -362,16 +363,22 @@ impl Condition {
     }
 
     fn holds(&self, request: &Request) -> bool {
-        let found = match &self.tag {
-            None => Some(request.kind.as_str()),
-            Some(tag) => request.tags.get(tag).and_then(Json::as_str),
+        let found: Vec<&str> = match &self.tag {
+            None => vec![request.kind.as_str()],
+            Some(tag) => match request.tags.get(tag) {
+                Some(Json::String(text)) => vec![text],
+                Some(Json::Array(several)) => several.iter().filter_map(Json::as_str).collect(),
+                Some(_) | None => Vec::new(),
+            },
         };
-        let mut values = self.values.iter();
-        match (self.operator, found) {
-            (Operator::NotEquals, found) => values.all(|it| Some(it.as_str()) != found),
-            (Operator::Equals, Some(found)) => values.any(|it| it == found),
-            (Operator::Like, Some(found)) => values.any(|it| is_like(it, found)),
-            (Operator::Equals | Operator::Like, None) => false,
+        let mut pairs = self
+            .values
+            .iter()
+            .flat_map(|value| found.iter().map(move |it| (value.as_str(), *it)));
+        match self.operator {
+            Operator::NotEquals => pairs.all(|(value, it)| value != it),
+            Operator::Equals => pairs.any(|(value, it)| value == it),
+            Operator::Like => pairs.any(|(value, it)| is_like(value, it)),
         }
     }
 }

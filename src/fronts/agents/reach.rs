@@ -88,7 +88,12 @@ pub async fn knowledge(
             "document_ids",
             names("document_paths") || !names("document_ids"),
         ),
-        (Records::Memories, memories, "memory_ids", names("memory_tags")),
+        (
+            Records::Memories,
+            memories,
+            "memory_ids",
+            names("memory_tags"),
+        ),
     ] {
         if !is_reached || sight.finds_all(project, kind) {
             continue;

@@ -99,7 +99,9 @@ impl Rights {
     /// # Errors
     /// Which of them does not.
     pub fn check(&self, scope: Scope, request: &Request) -> Result<(), ApiError> {
-        self.judge(scope, request, |policies| policies::allow(policies, request))
+        self.judge(scope, request, |policies| {
+            policies::allow(policies, request)
+        })
     }
 
     /// Checks that they may allow a request about some record of one of these types, which a list or a search then filters.
@@ -147,7 +149,8 @@ impl Rights {
         let shown = request.for_action(get);
         self.reaches(&request.project)
             && self.limits().all(|(_, policies)| {
-                let is_denied = policies::deny(policies, request) || policies::deny(policies, &shown);
+                let is_denied =
+                    policies::deny(policies, request) || policies::deny(policies, &shown);
                 let mut requests = [request, general].into_iter();
                 !is_denied && requests.any(|it| policies::allow(policies, it))
             })

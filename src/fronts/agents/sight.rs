@@ -12,7 +12,7 @@ use super::error::ApiError;
 use super::generations::Who;
 use super::permissions;
 use super::policies::Request;
-use super::records::{Record, Records, tags_of};
+use super::records::{Record, Records, compared_tags};
 use super::rights::Rights;
 
 /// The permission of searches that find records of several types.
@@ -74,12 +74,15 @@ impl Sight {
             Kind::Entry => (Records::Memories, &item.memory),
         };
         let text = |name: &str| record.get(name).and_then(Json::as_str);
-        self.finds_by(Request {
-            id: text("id").unwrap_or_default().to_owned(),
-            path: text("path").map(str::to_owned),
-            tags: tags_of(record.get("tags")),
-            ..about_all(item.project(), (self.action, &kind.resource()))
-        }, kind)
+        self.finds_by(
+            Request {
+                id: text("id").unwrap_or_default().to_owned(),
+                path: text("path").map(str::to_owned),
+                tags: compared_tags(record.get("tags")),
+                ..about_all(item.project(), (self.action, &kind.resource()))
+            },
+            kind,
+        )
     }
 
     /// Tells whether a search finds a document, or the entries of a memory.

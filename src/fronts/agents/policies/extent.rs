@@ -187,13 +187,41 @@ mod tests {
         for (statements, some, every) in [
             (json!([all]), true, true),
             (json!([]), false, false),
-            (json!([all, {"effect": "Deny", "action": ["documents:*"]}]), false, false),
-            (json!([all, {"effect": "Deny", "action": ["documents:*"], "resource": ["soat:*:document:/p/*"]}]), true, false),
-            (json!([all, {"effect": "Deny", "action": ["*"], "condition": tagged}]), true, false),
-            (json!([all, {"effect": "Deny", "action": ["*"], "resource": ["soat:proj_b:*:*"]}]), true, true),
-            (json!([all, {"effect": "Deny", "action": ["*"], "resource": ["soat:proj_a:*:*"]}]), false, false),
-            (json!([{"effect": "Allow", "action": ["*"], "resource": ["soat:*:document:/p/*"]}]), true, false),
-            (json!([{"effect": "Allow", "action": ["*"], "resource": ["soat:*:agent:*"]}]), false, false),
+            (
+                json!([all, {"effect": "Deny", "action": ["documents:*"]}]),
+                false,
+                false,
+            ),
+            (
+                json!([all, {"effect": "Deny", "action": ["documents:*"], "resource": ["soat:*:document:/p/*"]}]),
+                true,
+                false,
+            ),
+            (
+                json!([all, {"effect": "Deny", "action": ["*"], "condition": tagged}]),
+                true,
+                false,
+            ),
+            (
+                json!([all, {"effect": "Deny", "action": ["*"], "resource": ["soat:proj_b:*:*"]}]),
+                true,
+                true,
+            ),
+            (
+                json!([all, {"effect": "Deny", "action": ["*"], "resource": ["soat:proj_a:*:*"]}]),
+                false,
+                false,
+            ),
+            (
+                json!([{"effect": "Allow", "action": ["*"], "resource": ["soat:*:document:/p/*"]}]),
+                true,
+                false,
+            ),
+            (
+                json!([{"effect": "Allow", "action": ["*"], "resource": ["soat:*:agent:*"]}]),
+                false,
+                false,
+            ),
         ] {
             let policies = [policy(statements.clone())];
             let found = (
@@ -226,7 +254,11 @@ mod tests {
             (json!([year]), json!([reports]), true),
             (json!([reports]), json!([year]), false),
             (json!([documents]), json!([all, no_reports]), false),
-            (json!([documents, no_reports]), json!([all, no_reports]), true),
+            (
+                json!([documents, no_reports]),
+                json!([all, no_reports]),
+                true,
+            ),
             (json!([documents, nothing]), json!([all, no_reports]), true),
         ] {
             let found = policy(own.clone()).is_within(&[policy(limit.clone())]);

@@ -291,9 +291,7 @@ async fn update_provider(
     let body = read(&headers, body).await?;
     let who = client.who();
     let changed = server
-        .ask(async move |cx: &EngineContext| {
-            providers::update(&cx.engine, &who, (&id, body)).await
-        })
+        .ask(async move |cx: &EngineContext| providers::update(&cx.engine, &who, (&id, body)).await)
         .await?;
     Ok(Answer::ok(changed))
 }
