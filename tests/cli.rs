@@ -16,21 +16,26 @@ mod agents_keys;
 mod agents_killed;
 #[cfg(unix)]
 mod agents_knowledge;
+mod agents_limits;
 mod agents_loop;
 #[cfg(unix)]
 mod agents_messages;
+#[cfg(unix)]
+mod agents_moves;
 #[cfg(unix)]
 mod agents_names;
 #[cfg(unix)]
 mod agents_openapi;
 #[cfg(unix)]
 mod agents_pauses;
+#[cfg(unix)]
 mod agents_platform;
 #[cfg(unix)]
 mod agents_providers;
 #[cfg(unix)]
 mod agents_questions;
 mod agents_reach;
+mod agents_rights;
 mod agents_servers;
 #[cfg(unix)]
 mod agents_sessions;

@@ -139,11 +139,6 @@ fn of_api(folder: &Path) -> Result<Measured> {
 /// Stores an agent, and starts its generations for any worker to execute.
 async fn generate(engine: &Engine, url: &str) -> std::result::Result<(), ApiError> {
     let id = |made: &Json| made["id"].as_str().unwrap_or_default().to_owned();
-    let provider = json!({"name": "ai", "provider": "ai", "default_model": "scripted"});
-    let provider = id(&providers::create(engine, provider).await?);
-    let tool = json!({"name": "bench_add", "execute": {"url": url}});
-    let tool = id(&tools::create(engine, tool).await?);
-    let made = json!({"ai_provider_id": provider, "tool_ids": [tool], "max_steps": 100});
     let who = Who {
         started_by: "local".to_owned(),
         caller: Caller::default(),
@@ -151,6 +146,11 @@ async fn generate(engine: &Engine, url: &str) -> std::result::Result<(), ApiErro
         token: None,
         narrowed: None,
     };
+    let provider = json!({"name": "ai", "provider": "ai", "default_model": "scripted"});
+    let provider = id(&providers::create(engine, &who, provider).await?);
+    let tool = json!({"name": "bench_add", "execute": {"url": url}});
+    let tool = id(&tools::create(engine, tool).await?);
+    let made = json!({"ai_provider_id": provider, "tool_ids": [tool], "max_steps": 100});
     let found = Agent::find(engine, &id(&agent::create(engine, &who, made).await?)).await?;
     for _ in 0..AGENTS {
         let body = json!({"prompt": "Look at all of them."});

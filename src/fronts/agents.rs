@@ -5,6 +5,7 @@
 
 pub mod actions;
 pub mod actors;
+pub mod admission;
 pub mod agent;
 pub mod body;
 pub mod compile;
@@ -36,6 +37,7 @@ pub mod rights;
 pub mod running;
 pub mod servers;
 pub mod sessions;
+pub mod sight;
 pub mod sources;
 pub mod tools;
 pub mod traces;
@@ -71,6 +73,8 @@ pub mod codes {
     pub const DENIED: &str = "E1293";
     /// The agents API refused a platform action.
     pub const ACTION: &str = "E1294";
+    /// The boundary of an agent would allow more than the caller may do.
+    pub const WIDER_BOUNDARY: &str = "E1320";
     /// The caller may not do this.
     pub const FORBIDDEN: &str = "E1271";
 }

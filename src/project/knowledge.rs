@@ -68,6 +68,8 @@ impl Piece {
 pub struct Library<'a> {
     pub stores: &'a Stores,
     pub embedder: Option<&'a dyn Embedder>,
+    /// Which records of a scope the caller may find; `None`: all. The others are left out before anything is ranked or counted.
+    pub finds: Option<&'a dyn Fn(&Item) -> bool>,
 }
 
 impl Library<'_> {
@@ -77,7 +79,7 @@ impl Library<'_> {
     /// When the store cannot be read.
     pub async fn items(&self, scope: &Scope) -> Result<Vec<Item>, KnowledgeError> {
         let mut items = index::items(self.stores).await?;
-        items.retain(|item| scope.takes(item));
+        items.retain(|item| self.takes(scope, item));
         Ok(items)
     }
 
@@ -89,7 +91,7 @@ impl Library<'_> {
         let all = index::items(self.stores).await?;
         index::refresh(self.stores, &all).await?;
         let mut items = all;
-        items.retain(|item| question.scope.takes(item));
+        items.retain(|item| self.takes(&question.scope, item));
         if items.is_empty() || question.query.trim().is_empty() {
             return Ok(Vec::new());
         }
@@ -102,6 +104,10 @@ impl Library<'_> {
         pieces.sort_by(|one, other| other.score.total_cmp(&one.score));
         pieces.truncate(question.limit);
         Ok(pieces)
+    }
+
+    fn takes(&self, scope: &Scope, item: &Item) -> bool {
+        scope.takes(item) && self.finds.is_none_or(|finds| finds(item))
     }
 
     async fn by_meaning(

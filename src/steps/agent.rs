@@ -40,6 +40,7 @@ mod toolset;
 mod trace;
 mod usage;
 
+pub use knowledge::written;
 pub use platform::GENERATE;
 pub use servers::LISTING;
 

@@ -290,17 +290,17 @@ fn a_key_of_a_project_stays_in_it() {
         (
             format!("GET /documents?project_id={other}"),
             Value::Null,
-            "403 FORBIDDEN",
+            "404 RESOURCE_NOT_FOUND",
         ),
         (
             format!("GET /documents?project%5Fid={other}"),
             Value::Null,
-            "403 FORBIDDEN",
+            "404 RESOURCE_NOT_FOUND",
         ),
         (
             "POST /documents".to_owned(),
             json!({"content": "x", "project_id": other}),
-            "403 FORBIDDEN",
+            "404 RESOURCE_NOT_FOUND",
         ),
     ] {
         assert_eq!(

@@ -51,6 +51,8 @@ pub struct ToolCall {
 #[derive(Debug, Clone, PartialEq)]
 pub struct CallStep {
     pub path: String,
+    /// The type of the step.
+    pub kind: String,
     pub status: StepStatus,
     pub millis: Option<i64>,
     /// EDN text of what it gave, or the words of its error.
@@ -180,6 +182,7 @@ fn call(call: &Value) -> ToolCall {
 fn call_step(step: &StepReport) -> CallStep {
     CallStep {
         path: step.path.clone(),
+        kind: step.kind.clone(),
         status: step.status,
         millis: millis(step),
         gave: step.result.clone(),

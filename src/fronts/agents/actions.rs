@@ -3,6 +3,7 @@
 //! Each action is a row of [`ACTIONS`]: its name, the permission that policies decide about, its arguments, and the function that
 //! the route of the same operation calls. An action reaches records of one project only.
 
+mod asked;
 mod knowledge;
 mod stored;
 mod tags;
@@ -18,10 +19,9 @@ use serde_json::{Value as Json, json};
 use super::body::{self, Body, Kind, Member, Purpose, texts};
 use super::error::ApiError;
 use super::generations::{self, Filter, Who};
-use super::policies::Request;
-use super::records::{Record, Records, tags_of};
+use super::records::{Record, Records};
 use super::sessions::{self, Session};
-use super::{actors, agent, documents, ids, tools, traces};
+use super::{actors, agent, documents, sight, tools, traces};
 
 /// The action that starts a generation of another agent.
 pub const GENERATE: &str = flowstone_steps::agent::GENERATE;
@@ -211,7 +211,10 @@ const ACTIONS: &[Action] = &[
         "Creates a session of an agent.",
         (&[AGENT], Subject::Record(Records::Agents)),
         sessions::CREATE,
-        |engine, given, _| Box::pin(sessions::create(engine, given.id(0), given.body.clone())),
+        |engine, given, with| {
+            let body = given.body.clone();
+            Box::pin(sessions::create(engine, with.who, (given.id(0), body)))
+        },
     ),
     edit(
         ("create-document", "documents:CreateDocument", "document"),
@@ -353,19 +356,26 @@ const ACTIONS: &[Action] = &[
         ),
         "Lists the generations of a trace.",
         (&[TRACE], Subject::Trace),
-        |engine, given, _| Box::pin(traces::generations(engine, given.id(0))),
+        |engine, given, with| Box::pin(traces::generations(engine, with.who, given.id(0))),
     ),
     read(
         ("get-trace-tree", "traces:GetTraceTree", "trace"),
         "Shows the tree of a trace.",
         (&[TRACE], Subject::Trace),
-        |engine, given, _| Box::pin(traces::tree(engine, given.id(0))),
+        |engine, given, with| Box::pin(traces::tree(engine, with.who, given.id(0))),
     ),
     read(
         ("list-actors", "actors:ListActors", "actor"),
         "Lists actors.",
         (&[], Subject::New),
-        |engine, given, _| Box::pin(listed(engine, Records::Actors, given, actors::shown)),
+        |engine, given, with| {
+            Box::pin(listed(
+                (engine, with.who),
+                Records::Actors,
+                given,
+                actors::shown,
+            ))
+        },
     ),
     Action {
         body: OF_AGENT,
@@ -377,9 +387,9 @@ const ACTIONS: &[Action] = &[
             ),
             "Lists generations, newest first.",
             (&[], Subject::New),
-            |engine, given, _| {
+            |engine, given, with| {
                 Box::pin(async move {
-                    let page = generations::list(engine, &filter(given)).await?;
+                    let page = generations::list(engine, with.who, &filter(given)).await?;
                     Ok(json!({"data": page.data, "total": page.total}))
                 })
             },
@@ -413,9 +423,10 @@ const ACTIONS: &[Action] = &[
             ),
             "Lists the sessions of an agent, oldest first.",
             (&[AGENT], Subject::Record(Records::Agents)),
-            |engine, given, _| {
+            |engine, given, with| {
                 Box::pin(async move {
-                    let all = sessions::list(engine, given.id(0), (None, None)).await?;
+                    let wanted = (given.id(0), (None, None));
+                    let all = sessions::list(engine, with.who, wanted).await?;
                     Ok(page(all, given))
                 })
             },
@@ -425,7 +436,14 @@ const ACTIONS: &[Action] = &[
         ("list-agents", "agents:ListAgents", "agent"),
         "Lists agents.",
         (&[], Subject::New),
-        |engine, given, _| Box::pin(listed(engine, Records::Agents, given, agent::shown)),
+        |engine, given, with| {
+            Box::pin(listed(
+                (engine, with.who),
+                Records::Agents,
+                given,
+                agent::shown,
+            ))
+        },
     ),
     read(
         (
@@ -435,9 +453,9 @@ const ACTIONS: &[Action] = &[
         ),
         "Lists providers, without their keys.",
         (&[], Subject::New),
-        |engine, given, _| {
+        |engine, given, with| {
             Box::pin(listed(
-                engine,
+                (engine, with.who),
                 Records::Providers,
                 given,
                 super::providers::shown,
@@ -448,21 +466,35 @@ const ACTIONS: &[Action] = &[
         ("list-documents", "documents:ListDocuments", "document"),
         "Lists documents.",
         (&[], Subject::New),
-        |engine, given, _| Box::pin(listed(engine, Records::Documents, given, documents::shown)),
+        |engine, given, with| {
+            Box::pin(listed(
+                (engine, with.who),
+                Records::Documents,
+                given,
+                documents::shown,
+            ))
+        },
     ),
     read(
         ("list-tools", "tools:ListTools", "tool"),
         "Lists tools.",
         (&[], Subject::New),
-        |engine, given, _| Box::pin(listed(engine, Records::Tools, given, tools::shown)),
+        |engine, given, with| {
+            Box::pin(listed(
+                (engine, with.who),
+                Records::Tools,
+                given,
+                tools::shown,
+            ))
+        },
     ),
     read(
         ("list-traces", "traces:ListTraces", "trace"),
         "Lists traces, newest first.",
         (&[], Subject::New),
-        |engine, given, _| {
+        |engine, given, with| {
             Box::pin(async move {
-                let page = traces::list(engine, &filter(given)).await?;
+                let page = traces::list(engine, with.who, &filter(given)).await?;
                 Ok(json!({"data": page.data, "total": page.total}))
             })
         },
@@ -525,12 +557,12 @@ async fn shown(
 }
 
 async fn listed(
-    engine: &Engine,
+    (engine, who): (&Engine, &Who),
     kind: Records,
     given: &Given,
     shown: fn(&Record) -> Json,
 ) -> Result<Json, ApiError> {
-    let records = kind.list_in(engine, Some(&given.project)).await?;
+    let records = sight::listed(engine, who, (kind, Some(&given.project))).await?;
     Ok(page(records.iter().map(shown).collect(), given))
 }
 
@@ -645,52 +677,6 @@ impl Action {
         })
     }
 
-    /// Returns what policies decide about. A record of another project does not exist for it.
-    ///
-    /// # Errors
-    /// When the project has no such record.
-    pub async fn request(&self, engine: &Engine, given: &Given) -> Result<Request, ApiError> {
-        let mut request = Request {
-            action: self.permission.to_owned(),
-            project: given.project.clone(),
-            kind: self.kind.to_owned(),
-            id: "*".to_owned(),
-            ..Request::default()
-        };
-        let id = given.ids.last().map_or("", String::as_str);
-        match self.subject {
-            Subject::New => {
-                request.tags = tags_of(given.body.get("tags"));
-                request.path = path(given.body.get("path"));
-            }
-            Subject::Record(kind) | Subject::Part(kind) => {
-                let id = match self.subject {
-                    Subject::Part(_) => given.id(0),
-                    Subject::New | Subject::Record(_) | Subject::Generation | Subject::Trace => id,
-                };
-                let record = kind.get_in(engine, &given.project, id).await?;
-                // A session of an agent is about the session, a new one about its agent.
-                request.kind = kind.resource();
-                request.id = record.id().to_owned();
-                request.tags = tags_of(record.get("tags"));
-                request.path = path(record.get("path"));
-            }
-            Subject::Generation | Subject::Trace => {
-                let (row, origin) = generations::find(engine, self.kind, id).await?;
-                if ids::key_of(&origin.project) != ids::key_of(&given.project) {
-                    return Err(ApiError::missing(self.kind, id));
-                }
-                request.id = match self.subject {
-                    Subject::Trace => ids::trace(&row.id),
-                    Subject::Generation | Subject::New | Subject::Part(_) | Subject::Record(_) => {
-                        ids::generation(&row.id)
-                    }
-                };
-            }
-        }
-        Ok(request)
-    }
-
     /// Performs the action, whose own right was checked before.
     ///
     /// # Errors
@@ -703,10 +689,6 @@ impl Action {
     ) -> Result<Json, ApiError> {
         (self.run)(engine, given, with).await
     }
-}
-
-fn path(path: Option<&Json>) -> Option<String> {
-    path.and_then(Json::as_str).map(str::to_owned)
 }
 
 /// Tells whether a tool performs platform actions.

@@ -57,7 +57,7 @@ const SHOWN: &[&str] = &["external_id", "instructions", "memory_id"];
 /// Adds an actor, unless the project has one with the same `external_id`. Returns it, and whether it is new.
 ///
 /// # Errors
-/// When the body is not valid, the project has no such memory, or the caller may not use it.
+/// When the body is not valid, the project has no such memory, or the caller may not use it or see the actor.
 pub async fn create(engine: &Engine, who: &Who, body: Json) -> Result<(Json, bool), ApiError> {
     let mut body = Body::read(body, CREATE)?;
     let project = projects::of(engine, body.text("project_id")).await?;
@@ -65,6 +65,7 @@ pub async fn create(engine: &Engine, who: &Who, body: Json) -> Result<(Json, boo
         let known = Records::Actors.list_in(engine, Some(&project)).await?;
         let mut known = known.iter();
         if let Some(actor) = known.find(|it| it.text("external_id") == Some(external)) {
+            reach::actor(engine, who, (&project, actor.id())).await?;
             return Ok((shown(actor), false));
         }
     }

@@ -11,6 +11,7 @@ use super::policies::Policy;
 use super::records::{Record, Records};
 use super::{knowledge, projects, reach, running, tools};
 
+const BOUNDARY: &str = "boundary_policy";
 /// The number of model calls of an agent that says nothing else.
 pub const MAX_STEPS: i64 = 20;
 /// The largest number of model calls that an agent may say.
@@ -203,7 +204,7 @@ pub async fn create(engine: &Engine, who: &Who, body: Json) -> Result<Json, ApiE
 /// Changes an agent. Generations that have started keep the agent that they started with.
 ///
 /// # Errors
-/// When the body is not valid, or no agent has the id.
+/// When the body is not valid, no agent has the id, or the boundary would allow more than the caller may do.
 pub async fn update(
     engine: &Engine,
     who: &Who,
@@ -229,6 +230,7 @@ pub async fn update(
     complete(&mut record.members);
     check_given(engine, who, (&mut record.members, &before, &project)).await?;
     Agent::of(engine, record.clone()).await?.check()?;
+    check_boundary(engine, who, (&record.members, &before)).await?;
     Ok(shown(&Records::Agents.update(engine, record).await?))
 }
 
@@ -250,6 +252,32 @@ pub async fn delete(engine: &Engine, id: &str) -> Result<(), ApiError> {
     Records::Agents.delete(engine, id).await
 }
 
+/// Checks a changed boundary. One that allows no more than before is always right; any other must be within the limits of the caller,
+/// or a caller with limits would free the agent for all who run it.
+async fn check_boundary(
+    engine: &Engine,
+    who: &Who,
+    (members, before): (&Map<String, Json>, &Map<String, Json>),
+) -> Result<(), ApiError> {
+    let of =
+        |members: &Map<String, Json>| members.get(BOUNDARY).filter(|it| !it.is_null()).cloned();
+    let (new, old) = (of(members), of(before));
+    if new == old {
+        return Ok(());
+    }
+    let read = |given: &Json| Policy::read(given, BOUNDARY);
+    let new = new.as_ref().map(read).transpose()?;
+    let old = match old.as_ref().map(read) {
+        // A boundary that cannot be read allows nothing.
+        Some(policy) => policy.ok().into_iter().collect(),
+        None => vec![Policy::all()],
+    };
+    match &new {
+        Some(new) if new.is_within(&old) => Ok(()),
+        Some(_) | None => who.rights(engine).await?.check_boundary(new.as_ref()),
+    }
+}
+
 /// Adds the members that every agent has.
 fn complete(members: &mut Map<String, Json>) {
     members.entry("max_steps").or_insert(json!(MAX_STEPS));
@@ -267,11 +295,16 @@ async fn check_given(
     who: &Who,
     (members, before, project): (&mut Map<String, Json>, &Map<String, Json>, &str),
 ) -> Result<(), ApiError> {
+    let is_new = |name: &str, members: &Map<String, Json>| members.get(name) != before.get(name);
     if let Some(config) = members.get_mut("knowledge_config") {
         *config = match before.get("knowledge_config") == Some(config) {
             true => knowledge::read(engine, project, config).await?,
             false => knowledge::check(engine, who, (project, config)).await?,
         };
+    }
+    let provider = members.get("ai_provider_id").and_then(Json::as_str);
+    if let Some(provider) = provider.filter(|_| is_new("ai_provider_id", members)) {
+        reach::provider(engine, who, (project, provider)).await?;
     }
     let tools = (members.get("tool_ids"), before.get("tool_ids"));
     reach::tools(engine, who, (project, tools.0, tools.1)).await

@@ -7,7 +7,7 @@ use super::body::{Body, Kind, Member};
 use super::error::ApiError;
 use super::generations::Who;
 use super::records::{Record, Records};
-use super::{projects, reach};
+use super::{admission, projects, reach};
 
 /// The body of a new document.
 pub const CREATE: &[Member] = &[
@@ -47,8 +47,7 @@ pub async fn create(engine: &Engine, body: Json) -> Result<Json, ApiError> {
     let mut body = Body::read(body, CREATE)?;
     let project = projects::of(engine, body.text("project_id")).await?;
     body.0.insert("project_id".to_owned(), json!(project));
-    if let (None, Some(name)) = (body.text("path"), body.text("filename")) {
-        let path = format!("/{}", name.trim_start_matches('/'));
+    if let Some(path) = admission::path_of(&body.0) {
         body.0.insert("path".to_owned(), json!(path));
     }
     body.0.entry("tags").or_insert(json!({}));

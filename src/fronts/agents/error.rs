@@ -57,6 +57,15 @@ impl ApiError {
         }))
     }
 
+    /// Says what a refusal is about.
+    #[must_use]
+    pub fn about(mut self, what: &str) -> ApiError {
+        if let ApiError::Refused(refusal) = &mut self {
+            refusal.message = format!("{} for {what}", refusal.message);
+        }
+        self
+    }
+
     /// Adds `meta` to the answer.
     #[must_use]
     pub fn with(mut self, meta: Json) -> ApiError {

@@ -28,6 +28,7 @@ use super::pauses::Pause;
 use super::policies::Request;
 use super::records::Record;
 use super::rights::Rights;
+use super::sight::Sight;
 use super::{ids, knowledge, pauses, providers, wording};
 
 /// The depth of nested generations, unless a request says otherwise.
@@ -657,8 +658,9 @@ pub struct Page<T> {
 ///
 /// # Errors
 /// When the store cannot be read.
-pub async fn list(engine: &Engine, filter: &Filter) -> Result<Page<Json>, ApiError> {
-    let found = runs(engine, filter).await?;
+pub async fn list(engine: &Engine, who: &Who, filter: &Filter) -> Result<Page<Json>, ApiError> {
+    let sight = Sight::of(engine, who, "agents:ListAgentGenerations").await?;
+    let found = runs(engine, (&sight, "generation"), filter).await?;
     let mut data = Vec::new();
     for run in &found.data {
         data.push(view(engine, &ids::generation(&run.id)).await?.to_record());
@@ -669,11 +671,15 @@ pub async fn list(engine: &Engine, filter: &Filter) -> Result<Page<Json>, ApiErr
     })
 }
 
-/// Returns the runs of generations, newest first.
+/// Returns the runs of generations that a caller sees as records of a kind, newest first.
 ///
 /// # Errors
 /// When the store cannot be read.
-pub async fn runs(engine: &Engine, filter: &Filter) -> Result<Page<RunSummary>, ApiError> {
+pub async fn runs(
+    engine: &Engine,
+    (sight, kind): (&Sight, &str),
+    filter: &Filter,
+) -> Result<Page<RunSummary>, ApiError> {
     let waiting = asking(engine).await?;
     let mut page = Page {
         data: Vec::new(),
@@ -693,6 +699,10 @@ pub async fn runs(engine: &Engine, filter: &Filter) -> Result<Page<RunSummary>, 
             };
             let state = state_of(run.status, waiting.contains(&run.id));
             if !filter.takes(&origin, state) {
+                continue;
+            }
+            let place = (origin.project.as_str(), &run.id);
+            if !sight.shows_run(engine, place, kind).await? {
                 continue;
             }
             let at = page.total;

@@ -6,9 +6,9 @@ use serde_json::Value as Json;
 
 use super::error::{ApiError, Status};
 use super::policies::Request;
-use super::records::{Records, tags_of};
+use super::records::Records;
 use super::rights::Rights;
-use super::{codes, generations, ids, permissions, projects};
+use super::{admission, codes, generations, ids, permissions, projects};
 
 /// A request to a route.
 #[derive(Debug, Clone, Default)]
@@ -21,7 +21,7 @@ pub struct Asked {
     pub ids: Vec<(String, String)>,
     /// `project_id` of the query or of the body.
     pub project: Option<String>,
-    /// The body of a request that makes a record of a project.
+    /// The body of a request that makes a record of a project, or changes a record.
     pub body: Option<Json>,
 }
 
@@ -60,65 +60,73 @@ pub async fn check(
             "the key is for one project, and cannot create others",
         ));
     }
-    let mut request = Request {
-        action: permissions::of_operation(&asked.module, &asked.operation),
-        project: "*".to_owned(),
-        kind: permissions::type_of_module(&asked.module),
-        id: "*".to_owned(),
-        ..Request::default()
-    };
+    let permission = permissions::of_operation(&asked.module, &asked.operation);
     // The entries of a memory belong to it.
     let named = asked.ids.iter().rev().find(|it| it.0 != "entry_id");
-    match named {
-        Some((parameter, id)) => subject(engine, &mut request, (parameter, id)).await?,
-        None => {
-            let given = asked.project.as_deref().or(rights.project.as_deref());
-            if given.is_some() || asked.body.is_some() {
-                request.project = projects::of(engine, given).await?;
-            }
-            let tags = asked.body.as_ref().and_then(|it| it.get("tags"));
-            request.tags = tags_of(tags);
-            let path = asked.body.as_ref().and_then(|it| it.get("path"));
-            request.path = path.and_then(Json::as_str).map(str::to_owned);
+    let request = match named {
+        Some((parameter, id)) => {
+            let named = (parameter.as_str(), id.as_str());
+            subject(engine, &rights, (&permission, named)).await?
         }
-    }
-    if let (Some(own), Some((parameter, id))) = (&rights.project, named)
-        && ids::key_of(own) != ids::key_of(&request.project)
-    {
-        // A record of another project does not exist for the key.
-        return Err(ApiError::missing(parameter.trim_end_matches("_id"), id));
-    }
+        None => unnamed(engine, &rights, (&permission, asked)).await?,
+    };
     // The routes check the scopes of the token.
-    rights.check(Scope::Read, &request)?;
+    admission::admit(&rights, Scope::Read, (&request, asked.body.as_ref()))?;
     Ok(rights.project)
 }
 
-/// Fills in the record that a request is about.
+/// Returns the request about a list or a new record.
+async fn unnamed(
+    engine: &Engine,
+    rights: &Rights,
+    (permission, asked): (&str, &Asked),
+) -> Result<Request, ApiError> {
+    let kind = permissions::type_of(&asked.module, permission);
+    let mut request = admission::about_all("*", (permission, &kind));
+    let own = rights.project.as_deref();
+    if let (Some(own), Some(given)) = (own, &asked.project)
+        && ids::key_of(own) != ids::key_of(given)
+    {
+        // Another project does not exist for the key.
+        return Err(ApiError::missing(Records::Projects.noun(), given));
+    }
+    let given = asked.project.as_deref().or(own);
+    if given.is_some() || asked.body.is_some() {
+        request.project = projects::of(engine, given).await?;
+    }
+    if let Some(body) = &asked.body {
+        admission::with_members(&mut request, body);
+    }
+    Ok(request)
+}
+
+/// Returns the request about the record that a path names. A record of another project does not exist for the key.
 async fn subject(
     engine: &Engine,
-    request: &mut Request,
-    (parameter, id): (&str, &str),
-) -> Result<(), ApiError> {
-    request.kind = parameter.trim_end_matches("_id").replace('_', "-");
-    request.id = id.to_owned();
+    rights: &Rights,
+    (permission, (parameter, id)): (&str, (&str, &str)),
+) -> Result<Request, ApiError> {
+    let noun = parameter.trim_end_matches("_id").replace('_', "-");
     if parameter == "generation_id" || parameter == "trace_id" {
-        let (_, origin) = generations::find(engine, &request.kind, id).await?;
-        request.project = origin.project;
-        return Ok(());
+        let (row, origin) = generations::find(engine, &noun, id).await?;
+        let own = rights.project.as_deref();
+        if own.is_some_and(|own| ids::key_of(own) != ids::key_of(&origin.project)) {
+            return Err(ApiError::missing(&noun, id));
+        }
+        let run = (origin.project.as_str(), &row.id);
+        return admission::about_run(engine, run, (permission, &noun)).await;
     }
-    if parameter == "project_id" {
-        let project = Records::Projects.get(engine, id).await?;
-        request.project = project.id().to_owned();
-        return Ok(());
-    }
-    let Some(kind) = kind_of(parameter) else {
-        return Ok(());
+    let kind = match parameter {
+        "project_id" => Some(Records::Projects),
+        other => kind_of(other),
     };
-    let record = kind.get(engine, id).await?;
-    request.project = record.project().to_owned();
-    request.tags = tags_of(record.get("tags"));
-    request.path = record.text("path").map(str::to_owned);
-    Ok(())
+    let Some(kind) = kind else {
+        let mut request = admission::about_all("*", (permission, &noun));
+        request.id = id.to_owned();
+        return Ok(request);
+    };
+    let record = admission::reached(engine, rights, (kind, id)).await?;
+    Ok(admission::about(&record, permission))
 }
 
 #[cfg(test)]
@@ -142,6 +150,9 @@ mod tests {
             let module = action.permission.split(':').next().unwrap_or_default();
             let found = permissions::of_operation(module, &operation(action.name));
             assert_eq!(found, action.permission);
+            if action.subject == actions::Subject::New {
+                assert_eq!(permissions::type_of(module, &found), action.kind);
+            }
         }
     }
 }

@@ -11,6 +11,7 @@ use super::codes;
 use super::error::{ApiError, Status};
 use super::generations::Who;
 use super::records::Records;
+use super::sight::{self, Sight};
 use super::{projects, reach};
 
 /// The name of the tool that writes facts.
@@ -163,13 +164,39 @@ pub fn option(project: &str, config: &Map<String, Json>) -> Json {
     Json::Object(option)
 }
 
-/// Answers a search. Without a query, the records of its filters have no scores.
+/// Answers a search with what the caller may find. Without a query, the records of its filters have no scores.
 ///
 /// # Errors
 /// When the body is not valid, or the embedder does not answer.
 pub async fn search(
     engine: &Engine,
-    embedder: Option<&dyn Embedder>,
+    (embedder, who): (Option<&dyn Embedder>, &Who),
+    body: Json,
+) -> Result<Json, ApiError> {
+    let sight = Sight::of(engine, who, sight::SEARCH).await?;
+    search_by(engine, (embedder, &|it| sight.finds(it)), body).await
+}
+
+/// Answers a search among documents only, as [`search`].
+///
+/// # Errors
+/// As for [`search`].
+pub async fn search_documents(
+    engine: &Engine,
+    (embedder, who): (Option<&dyn Embedder>, &Who),
+    body: Json,
+) -> Result<Json, ApiError> {
+    let sight = Sight::of(engine, who, "documents:SearchDocuments").await?;
+    let finds = |it: &Item| it.kind == Source::Document && sight.finds(it);
+    search_by(engine, (embedder, &finds), body).await
+}
+
+/// Tells whether the caller may find an item.
+type Finds<'a> = &'a dyn Fn(&Item) -> bool;
+
+async fn search_by(
+    engine: &Engine,
+    (embedder, finds): (Option<&dyn Embedder>, Finds<'_>),
     body: Json,
 ) -> Result<Json, ApiError> {
     let body = Body::read(body, SEARCH)?;
@@ -187,6 +214,7 @@ pub async fn search(
     let library = Library {
         stores: engine.stores(),
         embedder,
+        finds: Some(finds),
     };
     let results: Vec<Json> = match body.text("query").filter(|it| !it.trim().is_empty()) {
         None => {

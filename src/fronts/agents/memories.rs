@@ -8,8 +8,9 @@ use serde_json::{Value as Json, json};
 
 use super::body::{Body, Kind, Member, texts};
 use super::error::ApiError;
+use super::generations::Who;
 use super::records::{Record, Records};
-use super::{ids, knowledge, projects};
+use super::{ids, knowledge, projects, sight};
 
 /// The body of a new memory.
 pub const CREATE: &[Member] = &[
@@ -112,16 +113,16 @@ fn uses(user: &Record, key: &str) -> bool {
     ids.iter().any(|id| ids::key_of(id) == key)
 }
 
-/// Returns the memories of a project of the API, or of all, that have one of these tags. No pattern is the same as `*`.
+/// Returns the memories of a project of the API, or of all, that a caller sees and that have one of these tags. No pattern is the same as `*`.
 ///
 /// # Errors
 /// When the store cannot be read.
 pub async fn list(
     engine: &Engine,
-    project: Option<&str>,
-    patterns: &[String],
+    who: &Who,
+    (project, patterns): (Option<&str>, &[String]),
 ) -> Result<Vec<Json>, ApiError> {
-    let records = Records::Memories.list_in(engine, project).await?;
+    let records = sight::listed(engine, who, (Records::Memories, project)).await?;
     let is_tagged = |record: &&Record| {
         let tags = texts(record.get("tags"));
         let mut tags = tags.iter();
@@ -183,6 +184,7 @@ pub async fn write(
     let library = Library {
         stores: engine.stores(),
         embedder,
+        finds: None,
     };
     let fact = Fact {
         memory: memory.id(),

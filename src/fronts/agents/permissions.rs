@@ -142,6 +142,71 @@ pub const TYPES: &[&str] = &[
     "trace",
 ];
 
+/// The permission that shows one record, for each that lists or changes some, unless its name is the same with `Get` as the verb.
+const SHOWN_BY: &[(&str, &str)] = &[
+    ("actors:ListActors", "actors:GetActor"),
+    ("agents:ListAgentGenerations", "agents:GetAgentGeneration"),
+    ("agents:ListAgents", "agents:GetAgent"),
+    ("ai-providers:ListAiProviders", "ai-providers:GetAiProvider"),
+    ("api-keys:ListApiKeys", "api-keys:GetApiKey"),
+    ("documents:ListDocuments", "documents:GetDocument"),
+    // A fact that is appended to an entry is answered with the whole entry.
+    ("memories:CreateMemoryEntry", "memories:GetMemoryEntry"),
+    ("memories:ListMemories", "memories:GetMemory"),
+    ("memories:ListMemoryEntries", "memories:GetMemoryEntry"),
+    ("policies:ListPolicies", "policies:GetPolicy"),
+    ("projects:ListProjects", "projects:GetProject"),
+    ("secrets:ListSecrets", "secrets:GetSecret"),
+    (
+        "sessions:ListAgentSessionMessages",
+        "sessions:GetAgentSession",
+    ),
+    ("sessions:ListAgentSessions", "sessions:GetAgentSession"),
+    ("sessions:UpdateSession", "sessions:GetAgentSession"),
+    ("tools:ListTools", "tools:GetTool"),
+    ("traces:ListTraces", "traces:GetTrace"),
+];
+
+/// What an operation does, which is the verb in its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verb {
+    List,
+    Search,
+    Update,
+    /// Adds to the tags.
+    Merge,
+    /// Replaces the tags.
+    Replace,
+    /// Any other: it shows, creates, deletes or runs one record.
+    Other,
+}
+
+/// Returns what the operation of a permission does.
+pub fn verb(permission: &str) -> Verb {
+    let operation = permission.split_once(':').map_or("", |(_, name)| name);
+    let verbs = [
+        ("List", Verb::List),
+        ("Search", Verb::Search),
+        ("Update", Verb::Update),
+        ("Merge", Verb::Merge),
+        ("Replace", Verb::Replace),
+    ];
+    let found = verbs.iter().find(|(name, _)| operation.starts_with(name));
+    found.map_or(Verb::Other, |(_, verb)| *verb)
+}
+
+/// Returns the permission that shows a record by itself, for one that lists records or changes one.
+pub fn shown_by(permission: &str) -> Option<&'static str> {
+    let special = SHOWN_BY.iter().find(|(name, _)| *name == permission);
+    if let Some((_, get)) = special {
+        return Some(get);
+    }
+    let changes = ["Update", "Merge", "Replace"].into_iter();
+    let mut gets = changes.map(|verb| permission.replacen(&format!(":{verb}"), ":Get", 1));
+    let found = gets.find(|it| it != permission)?;
+    ALL.iter().copied().find(|it| *it == found)
+}
+
 /// Returns what policies call an operation of a route: `documents:GetDocument`.
 pub fn of_operation(module: &str, operation: &str) -> String {
     let module = match operation.contains("Session") {
@@ -159,6 +224,14 @@ pub fn type_of_module(module: &str) -> String {
     match module.strip_suffix("ies") {
         Some(stem) => format!("{stem}y"),
         None => module.trim_end_matches('s').to_owned(),
+    }
+}
+
+/// Returns the type of the records that an operation is about when its path names none.
+pub fn type_of(module: &str, permission: &str) -> String {
+    match permission {
+        "agents:ListAgentGenerations" => "generation".to_owned(),
+        _ => type_of_module(module),
     }
 }
 
@@ -212,6 +285,16 @@ mod tests {
         for action in actions::all() {
             assert_eq!(unknown_action(action.permission), None);
             assert_eq!(unknown_type(action.kind), None, "{}", action.name);
+        }
+    }
+
+    #[test]
+    fn each_list_and_each_change_has_the_permission_that_shows_a_record() {
+        for permission in ALL {
+            let is_known = shown_by(permission).is_some_and(|it| ALL.contains(&it));
+            let is_appended = *permission == "memories:CreateMemoryEntry";
+            let needs_one = is_appended || !matches!(verb(permission), Verb::Search | Verb::Other);
+            assert_eq!(is_known, needs_one, "{permission}");
         }
     }
 

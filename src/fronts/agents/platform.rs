@@ -112,9 +112,8 @@ async fn perform(cx: &StepContext, config: Value) -> Result<Outcome, StepError> 
     let project = config.get("project").and_then(Value::as_str);
     let project = place.project(&engine, project).await.map_err(of_api)?;
     let given = action.given(&project, &arguments).map_err(of_api)?;
-    let request = action.request(&engine, &given).await.map_err(of_api)?;
-    let allowed = place.rights.check(action.scope, &request);
-    allowed.map_err(of_api)?;
+    let admitted = action.admit(&engine, &given, &place.rights).await;
+    admitted.map_err(of_api)?;
     if action.name == actions::GENERATE {
         return generate(cx, (&engine, &place), &given)
             .await

@@ -3,6 +3,8 @@
 //! A policy is a list of statements. Nothing is allowed unless a statement allows it, and a statement that denies wins. A policy
 //! that cannot be read allows nothing. Pure but for the stored records.
 
+pub mod extent;
+
 use flowstone_engine::Engine;
 use serde_json::{Map, Value as Json, json};
 
@@ -54,7 +56,18 @@ pub struct Request {
     pub id: String,
     /// The path of a document.
     pub path: Option<String>,
+    /// A text for each name, or a list of texts.
     pub tags: Map<String, Json>,
+}
+
+impl Request {
+    /// Returns the same request for another action.
+    pub fn for_action(&self, action: &str) -> Request {
+        Request {
+            action: action.to_owned(),
+            ..self.clone()
+        }
+    }
 }
 
 /// A policy that was read.
@@ -165,6 +178,12 @@ pub fn allow(policies: &[Policy], request: &Request) -> bool {
     verdicts.contains(&Verdict::Allowed) && !verdicts.contains(&Verdict::Denied)
 }
 
+/// Tells whether a statement of several policies denies a request.
+pub fn deny(policies: &[Policy], request: &Request) -> bool {
+    let mut verdicts = policies.iter().map(|it| it.verdict(request));
+    verdicts.any(|it| it == Verdict::Denied)
+}
+
 fn within(at: &str, error: &ApiError) -> ApiError {
     ApiError::invalid(format!("`{at}`: {error}"))
 }
@@ -203,12 +222,16 @@ impl Statement {
         })
     }
 
-    fn matches(&self, request: &Request) -> bool {
-        let is_action = |pattern: &String| match pattern.strip_suffix('*') {
-            Some(module) => request.action.starts_with(module),
-            None => *pattern == request.action,
+    fn names_action(&self, action: &str) -> bool {
+        let is_it = |pattern: &String| match pattern.strip_suffix('*') {
+            Some(module) => action.starts_with(module),
+            None => pattern == action,
         };
-        self.actions.iter().any(is_action)
+        self.actions.iter().any(is_it)
+    }
+
+    fn matches(&self, request: &Request) -> bool {
+        self.names_action(&request.action)
             && self.resources.iter().any(|it| it.matches(request))
             && self.conditions.iter().all(|it| it.holds(request))
     }
@@ -340,16 +363,22 @@ impl Condition {
     }
 
     fn holds(&self, request: &Request) -> bool {
-        let found = match &self.tag {
-            None => Some(request.kind.as_str()),
-            Some(tag) => request.tags.get(tag).and_then(Json::as_str),
+        let found: Vec<&str> = match &self.tag {
+            None => vec![request.kind.as_str()],
+            Some(tag) => match request.tags.get(tag) {
+                Some(Json::String(text)) => vec![text],
+                Some(Json::Array(several)) => several.iter().filter_map(Json::as_str).collect(),
+                Some(_) | None => Vec::new(),
+            },
         };
-        let mut values = self.values.iter();
-        match (self.operator, found) {
-            (Operator::NotEquals, found) => values.all(|it| Some(it.as_str()) != found),
-            (Operator::Equals, Some(found)) => values.any(|it| it == found),
-            (Operator::Like, Some(found)) => values.any(|it| is_like(it, found)),
-            (Operator::Equals | Operator::Like, None) => false,
+        let mut pairs = self
+            .values
+            .iter()
+            .flat_map(|value| found.iter().map(move |it| (value.as_str(), *it)));
+        match self.operator {
+            Operator::NotEquals => pairs.all(|(value, it)| value != it),
+            Operator::Equals => pairs.any(|(value, it)| value == it),
+            Operator::Like => pairs.any(|(value, it)| is_like(value, it)),
         }
     }
 }

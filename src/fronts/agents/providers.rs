@@ -10,8 +10,9 @@ use serde_json::{Map, Value as Json, json};
 
 use super::body::{Body, Kind, Member};
 use super::error::ApiError;
+use super::generations::Who;
 use super::records::{Record, Records};
-use super::{projects, running};
+use super::{projects, reach, running};
 use crate::address::host_of;
 
 /// The provider whose address only the user knows.
@@ -26,6 +27,7 @@ const BEDROCK: &str = "bedrock";
 const API_VERSION: &str = "api_version";
 const DEPLOYMENT: &str = "deployment";
 const REGION: &str = "region";
+const SECRET: &str = "secret_id";
 
 /// The members of `config`.
 const CONFIG: &[Member] = &[
@@ -94,7 +96,7 @@ pub const CREATE: &[Member] = &[
         Kind::Text,
         "A built-in provider such as `openai`, `anthropic` or `google`, or a connection of the project's settings.",
     ),
-    Member::optional("secret_id", Kind::Text, "The secret that is the key."),
+    Member::optional(SECRET, Kind::Text, "The secret that is the key."),
 ];
 
 /// The body of changes of a provider.
@@ -111,7 +113,7 @@ pub const UPDATE: &[Member] = &[
         "The model of agents that name none.",
     ),
     Member::kept("name", Kind::Name, "The name."),
-    Member::optional("secret_id", Kind::Text, "The secret that is the key."),
+    Member::optional(SECRET, Kind::Text, "The secret that is the key."),
 ];
 
 /// The body of a new secret.
@@ -132,7 +134,7 @@ pub const UPDATE_SECRET: &[Member] = &[
 ];
 
 /// Members of a provider that answers show.
-const SHOWN: &[&str] = &["base_url", "config", "secret_id"];
+const SHOWN: &[&str] = &["base_url", "config", SECRET];
 
 /// Where the models of an agent are.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -150,29 +152,38 @@ pub enum Place {
 /// Adds a provider.
 ///
 /// # Errors
-/// When the body is not valid, or names a provider or a secret that there is not.
-pub async fn create(engine: &Engine, body: Json) -> Result<Json, ApiError> {
+/// When the body is not valid, names a provider or a secret that there is not, or the caller may not use the secret.
+pub async fn create(engine: &Engine, who: &Who, body: Json) -> Result<Json, ApiError> {
     let mut body = Body::read(body, CREATE)?;
     read_config(&mut body)?;
     let project = projects::of(engine, body.text("project_id")).await?;
     body.0.insert("project_id".to_owned(), json!(project));
     check(engine, &body.0)?;
-    check_secret(engine, &project, &body).await?;
+    check_secret(engine, who, (&project, &body)).await?;
     let record = Records::Providers.create(engine, body.0).await?;
     bind(engine, &record)?;
     Ok(shown(&record))
 }
 
-/// Changes a provider.
+/// Changes a provider. If it gets another host, it loses its secret, unless the same body gives it one.
 ///
 /// # Errors
-/// When the body is not valid, or there is no provider of that id.
-pub async fn update(engine: &Engine, id: &str, body: Json) -> Result<Json, ApiError> {
+/// When the body is not valid, there is no provider of that id, or the caller may not use the secret.
+pub async fn update(
+    engine: &Engine,
+    who: &Who,
+    (id, body): (&str, Json),
+) -> Result<Json, ApiError> {
     let mut body = Body::read_changes(body, UPDATE, CREATE)?;
     read_config(&mut body)?;
     let mut record = Records::Providers.get(engine, id).await?;
-    check_secret(engine, record.project(), &body).await?;
+    check_secret(engine, who, (record.project(), &body)).await?;
+    let before = target(&record);
+    let is_given = body.get(SECRET).is_some();
     body.change(&mut record.members);
+    if !is_given && target(&record) != before {
+        record.members.remove(SECRET);
+    }
     check(engine, &record.members)?;
     bind(engine, &record)?;
     let record = Records::Providers.update(engine, record).await?;
@@ -268,7 +279,7 @@ fn check(engine: &Engine, members: &Map<String, Json>) -> Result<(), ApiError> {
         ));
     }
     if is_connection(engine, provider) {
-        let extra = ["base_url", "secret_id"]
+        let extra = ["base_url", SECRET]
             .into_iter()
             .find(|it| text(it).is_some());
         return match extra {
@@ -302,13 +313,14 @@ fn is_connection(engine: &Engine, name: &str) -> bool {
     connections.is_some_and(|all| all.get(name).is_some())
 }
 
-async fn check_secret(engine: &Engine, project: &str, body: &Body) -> Result<(), ApiError> {
-    match body.text("secret_id") {
+async fn check_secret(
+    engine: &Engine,
+    who: &Who,
+    (project, body): (&str, &Body),
+) -> Result<(), ApiError> {
+    match body.text(SECRET) {
         None => Ok(()),
-        Some(id) => Records::Secrets
-            .get_in(engine, project, id)
-            .await
-            .map(|_| ()),
+        Some(id) => reach::secret(engine, who, (project, id)).await,
     }
 }
 
@@ -338,6 +350,12 @@ fn host(record: &Record) -> Option<Host> {
     host_of(&base_of(record)?)
 }
 
+/// Returns where the requests of a provider go: its host, and whether they are encrypted.
+fn target(record: &Record) -> Option<(Host, bool)> {
+    let base = base_of(record)?;
+    Some((host_of(&base)?, base.starts_with("https://")))
+}
+
 /// Returns the name of the file of a record's own secret.
 fn own_secret(record: &Record) -> String {
     format!("api-{}", record.key())
@@ -345,7 +363,7 @@ fn own_secret(record: &Record) -> String {
 
 /// Copies the secret of a provider for its host.
 fn bind(engine: &Engine, record: &Record) -> Result<(), ApiError> {
-    let Some(secret) = record.text("secret_id") else {
+    let Some(secret) = record.text(SECRET) else {
         return Ok(engine.forget_server_secret(&own_secret(record))?);
     };
     let host = host(record).ok_or_else(|| {
@@ -362,7 +380,7 @@ pub fn place(engine: &Engine, record: &Record) -> Place {
     if is_connection(engine, provider) {
         return Place::Connection(provider.to_owned());
     }
-    let secret = record.text("secret_id").and_then(|_| host(record));
+    let secret = record.text(SECRET).and_then(|_| host(record));
     Place::BuiltIn {
         provider: match provider {
             "cohere" => COMPATIBLE.to_owned(),
@@ -448,6 +466,6 @@ async fn users(engine: &Engine, secret: &Record) -> Result<Vec<Record>, ApiError
     let mut all = Records::Providers
         .list_in(engine, Some(secret.project()))
         .await?;
-    all.retain(|it| it.text("secret_id").map(super::ids::key_of) == Some(secret.key()));
+    all.retain(|it| it.text(SECRET).map(super::ids::key_of) == Some(secret.key()));
     Ok(all)
 }

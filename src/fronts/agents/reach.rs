@@ -7,12 +7,14 @@ use flowstone_engine::Engine;
 use flowstone_engine::token::Scope;
 use serde_json::Value as Json;
 
+use super::admission::{SEARCHED, about, about_all};
 use super::body::texts;
-use super::error::ApiError;
+use super::error::{ApiError, Status};
 use super::generations::Who;
-use super::ids;
 use super::policies::Request;
-use super::records::{Record, Records, tags_of};
+use super::records::{Record, Records};
+use super::sight::{self, Sight};
+use super::{codes, ids};
 
 /// Returns a document whose text the caller may read.
 ///
@@ -64,19 +66,78 @@ pub async fn tools(
 
 /// Checks that the caller may search what a `knowledge_config` names, and write to its memory.
 ///
+/// Records are stored and moved later, too, so a config that names more than single records needs the right to all of their type.
+///
 /// # Errors
-/// When the project lacks the memory, or the caller may not.
+/// When the project lacks a record, or the caller may not.
 pub async fn knowledge(
     engine: &Engine,
     who: &Who,
     (project, config): (&str, &Json),
 ) -> Result<(), ApiError> {
-    // A config that names no source searches all documents.
-    check(engine, who, (Scope::Read, &search(project))).await?;
+    let rights = who.rights(engine).await?;
+    rights.check_some(Scope::Read, (&search(project), SEARCHED))?;
+    let sight = Sight::of(engine, who, sight::SEARCH).await?;
+    let names = |member: &str| !texts(config.get(member)).is_empty();
+    let memories = names("memory_ids") || names("memory_tags");
+    let documents = names("document_ids") || names("document_paths") || !memories;
+    for (kind, is_reached, list, is_open) in [
+        (
+            Records::Documents,
+            documents,
+            "document_ids",
+            names("document_paths") || !names("document_ids"),
+        ),
+        (
+            Records::Memories,
+            memories,
+            "memory_ids",
+            names("memory_tags"),
+        ),
+    ] {
+        if !is_reached || sight.finds_all(project, kind) {
+            continue;
+        }
+        if is_open {
+            return Err(narrow(kind, list));
+        }
+        for id in texts(config.get(list)) {
+            found(engine, &sight, (project, kind, &id)).await?;
+        }
+    }
     match config.get("write_memory_id").and_then(Json::as_str) {
         Some(id) => written(engine, who, (project, id)).await,
         None => Ok(()),
     }
+}
+
+/// Checks that a search of the caller finds a record.
+async fn found(
+    engine: &Engine,
+    sight: &Sight,
+    (project, kind, id): (&str, Records, &str),
+) -> Result<(), ApiError> {
+    let record = kind.get_in(engine, project, id).await?;
+    match sight.finds_record(&record) {
+        true => Ok(()),
+        false => Err(forbidden(format!(
+            "the policies of the caller or the boundary policy of an agent do not allow `{}` for the {} `{id}`",
+            sight::SEARCH,
+            kind.noun()
+        ))),
+    }
+}
+
+fn narrow(kind: Records, list: &str) -> ApiError {
+    let noun = kind.noun();
+    forbidden(format!(
+        "the policies of the caller or the boundary policy of an agent do not allow `{}` for each {noun} of the project: name single records in `{list}`",
+        sight::SEARCH
+    ))
+}
+
+fn forbidden(message: String) -> ApiError {
+    ApiError::new(Status::Forbidden, ("FORBIDDEN", codes::DENIED), message)
 }
 
 /// Checks that the caller may search a memory and write to it, for the memory of an actor.
@@ -89,7 +150,61 @@ pub async fn memory(
     (project, id): (&str, &str),
 ) -> Result<(), ApiError> {
     written(engine, who, (project, id)).await?;
-    check(engine, who, (Scope::Read, &search(project))).await
+    let rights = who.rights(engine).await?;
+    rights.check_some(Scope::Read, (&search(project), SEARCHED))?;
+    let sight = Sight::of(engine, who, sight::SEARCH).await?;
+    found(engine, &sight, (project, Records::Memories, id)).await
+}
+
+/// Returns an actor that the caller may make a session with.
+///
+/// # Errors
+/// When the project has no such actor, or a policy denies to see it.
+pub async fn actor(
+    engine: &Engine,
+    who: &Who,
+    (project, id): (&str, &str),
+) -> Result<Record, ApiError> {
+    not_denied(engine, who, (project, Records::Actors, id)).await
+}
+
+/// Checks that the caller may give an agent a provider.
+///
+/// # Errors
+/// When the project has no such provider, or a policy denies to see it.
+pub async fn provider(
+    engine: &Engine,
+    who: &Who,
+    (project, id): (&str, &str),
+) -> Result<(), ApiError> {
+    let found = not_denied(engine, who, (project, Records::Providers, id)).await;
+    found.map(|_| ())
+}
+
+/// Checks that the caller may give a provider a secret, whose value then goes to the host of the provider.
+///
+/// # Errors
+/// When the project has no such secret, or the caller may not see it.
+pub async fn secret(
+    engine: &Engine,
+    who: &Who,
+    (project, id): (&str, &str),
+) -> Result<(), ApiError> {
+    let record = Records::Secrets.get_in(engine, project, id).await?;
+    let request = about(&record, "secrets:GetSecret");
+    check(engine, who, (Scope::Read, &request)).await
+}
+
+/// Returns a record that no policy denies to see.
+async fn not_denied(
+    engine: &Engine,
+    who: &Who,
+    (project, kind, id): (&str, Records, &str),
+) -> Result<Record, ApiError> {
+    let record = kind.get_in(engine, project, id).await?;
+    let request = about(&record, sight::get_of(kind));
+    who.rights(engine).await?.check_not_denied(&request)?;
+    Ok(record)
 }
 
 /// Checks that the caller may create a memory with an actor.
@@ -97,7 +212,7 @@ pub async fn memory(
 /// # Errors
 /// When the caller may not.
 pub async fn new_memory(engine: &Engine, who: &Who, project: &str) -> Result<(), ApiError> {
-    let request = new(project, ("memories:CreateMemory", "memory"));
+    let request = about_all(project, ("memories:CreateMemory", "memory"));
     check(engine, who, (Scope::Run, &request)).await
 }
 
@@ -116,25 +231,5 @@ async fn check(
 }
 
 fn search(project: &str) -> Request {
-    new(project, ("knowledge:SearchKnowledge", "knowledge"))
-}
-
-/// Returns a request that is about no record yet.
-fn new(project: &str, (action, kind): (&str, &str)) -> Request {
-    Request {
-        action: action.to_owned(),
-        project: project.to_owned(),
-        kind: kind.to_owned(),
-        id: "*".to_owned(),
-        ..Request::default()
-    }
-}
-
-fn about(record: &Record, action: &str) -> Request {
-    Request {
-        id: record.id().to_owned(),
-        path: record.text("path").map(str::to_owned),
-        tags: tags_of(record.get("tags")),
-        ..new(record.project(), (action, &record.kind.resource()))
-    }
+    about_all(project, (sight::SEARCH, "knowledge"))
 }

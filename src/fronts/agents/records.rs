@@ -280,6 +280,21 @@ pub fn tags_of(tags: Option<&Json>) -> Map<String, Json> {
     }
 }
 
+/// Returns tags as conditions compare them: a name that a memory has with several values has the list of them.
+pub fn compared_tags(tags: Option<&Json>) -> Map<String, Json> {
+    let Some(Json::Array(texts)) = tags else {
+        return tags_of(tags);
+    };
+    let mut compared: Map<String, Json> = Map::new();
+    for (name, value) in texts.iter().filter_map(Json::as_str).map(pair) {
+        let values = compared.entry(name).or_insert_with(|| json!([]));
+        if let Json::Array(values) = values {
+            values.push(value);
+        }
+    }
+    compared
+}
+
 fn pair(text: &str) -> (String, Json) {
     let (name, value) = text.split_once(':').unwrap_or((text, ""));
     (name.to_owned(), json!(value))

@@ -8,7 +8,7 @@ use flowstone_engine::token::{Scope, TokenKind};
 
 use super::body::texts;
 use super::error::{ApiError, Status};
-use super::policies::{self, Policy, Request};
+use super::policies::{self, Policy, Request, extent};
 use super::records::{Record, Records};
 use super::{codes, ids};
 
@@ -99,6 +99,127 @@ impl Rights {
     /// # Errors
     /// Which of them does not.
     pub fn check(&self, scope: Scope, request: &Request) -> Result<(), ApiError> {
+        self.judge(scope, request, |policies| {
+            policies::allow(policies, request)
+        })
+    }
+
+    /// Checks that they may allow a request about some record of one of these types, which a list or a search then filters.
+    ///
+    /// # Errors
+    /// Which of them allows it for none.
+    pub fn check_some(
+        &self,
+        scope: Scope,
+        (request, kinds): (&Request, &[&str]),
+    ) -> Result<(), ApiError> {
+        let of_kind = |kind: &&str| Request {
+            kind: (*kind).to_owned(),
+            ..request.clone()
+        };
+        let requests: Vec<Request> = kinds.iter().map(of_kind).collect();
+        self.judge(scope, request, |policies| {
+            requests.iter().any(|it| extent::allow_some(policies, it))
+        })
+    }
+
+    /// Checks that none of them denies a request that need not be allowed by itself.
+    ///
+    /// # Errors
+    /// Which of them denies it.
+    pub fn check_not_denied(&self, request: &Request) -> Result<(), ApiError> {
+        self.judge(Scope::Read, request, |policies| {
+            !policies::deny(policies, request)
+        })
+    }
+
+    /// Tells whether a list or a search by `request` shows a record: it is allowed for the record, and no statement denies `get`, the
+    /// action that shows the record by itself.
+    pub fn shows(&self, request: &Request, get: &str) -> bool {
+        let shown = request.for_action(get);
+        self.reaches(&request.project)
+            && self.limits().all(|(_, policies)| {
+                policies::allow(policies, request) && !policies::deny(policies, &shown)
+            })
+    }
+
+    /// Tells whether a search by `request` finds a record: as [`Rights::shows`], where `general` is the same request about no
+    /// record.
+    pub fn finds(&self, (request, general): (&Request, &Request), get: &str) -> bool {
+        let shown = request.for_action(get);
+        self.reaches(&request.project)
+            && self.limits().all(|(_, policies)| {
+                let is_denied =
+                    policies::deny(policies, request) || policies::deny(policies, &shown);
+                let mut requests = [request, general].into_iter();
+                !is_denied && requests.any(|it| policies::allow(policies, it))
+            })
+    }
+
+    /// Tells whether a search finds every record of the type and the project of a request, also those that are stored later.
+    pub fn finds_all(&self, (request, general): (&Request, &Request), get: &str) -> bool {
+        let shown = request.for_action(get);
+        self.reaches(&request.project)
+            && self.limits().all(|(_, policies)| {
+                let is_denied =
+                    extent::deny_some(policies, request) || extent::deny_some(policies, &shown);
+                let mut requests = [request, general].into_iter();
+                !is_denied && requests.any(|it| extent::allow_all(policies, it))
+            })
+    }
+
+    /// Checks that a new boundary is within all of them. `None` stands for no boundary, which allows everything.
+    ///
+    /// # Errors
+    /// Which of them is narrower.
+    pub fn check_boundary(&self, boundary: Option<&Policy>) -> Result<(), ApiError> {
+        let all = Policy::all();
+        let boundary = boundary.unwrap_or(&all);
+        let mut limits = self.limits();
+        match limits.find(|(_, policies)| !boundary.is_within(policies)) {
+            None => Ok(()),
+            Some((limit, _)) => Err(ApiError::new(
+                Status::Forbidden,
+                ("FORBIDDEN", codes::WIDER_BOUNDARY),
+                format!(
+                    "`boundary_policy` would allow more than {}; a caller with limits may only narrow a boundary",
+                    limit.name()
+                ),
+            )),
+        }
+    }
+
+    /// Tells whether they limit nothing but scopes, so that every record is shown.
+    pub fn is_open(&self) -> bool {
+        self.project.is_none() && self.limits().next().is_none()
+    }
+
+    fn reaches(&self, project: &str) -> bool {
+        let own = self.project.as_deref();
+        own.is_none_or(|own| ids::key_of(own) == ids::key_of(project))
+    }
+
+    /// Returns the policies that must all allow a request, each with where they come from. Those that cannot be read are empty.
+    fn limits(&self) -> impl Iterator<Item = (Limit<'_>, &[Policy])> {
+        let own = self.policies.iter();
+        let own = own.map(|policies| (Limit::Caller, policies.as_slice()));
+        let boundaries = self.boundaries.iter().map(|(agent, boundary)| {
+            let policies = match boundary {
+                Boundary::Policy(policy) => std::slice::from_ref(policy),
+                Boundary::Unreadable => &[],
+            };
+            (Limit::Boundary(agent), policies)
+        });
+        own.chain(boundaries)
+    }
+
+    /// Checks the scope and the project of a request, and that each of the policies passes a test.
+    fn judge(
+        &self,
+        scope: Scope,
+        request: &Request,
+        passes: impl Fn(&[Policy]) -> bool,
+    ) -> Result<(), ApiError> {
         let action = &request.action;
         let has_scope = self
             .scopes
@@ -110,30 +231,36 @@ impl Rights {
                 scope.name()
             )));
         }
-        let is_own = |project: &String| ids::key_of(project) == ids::key_of(&request.project);
-        if !self.project.as_ref().is_none_or(is_own) {
+        if !self.reaches(&request.project) {
             return Err(denied(format!(
                 "the caller may not perform `{action}`: the key is for another project"
             )));
         }
-        let by_policies = self.policies.as_ref();
-        if !by_policies.is_none_or(|policies| policies::allow(policies, request)) {
-            return Err(denied(format!(
+        match self.limits().find(|(_, policies)| !passes(policies)) {
+            None => Ok(()),
+            Some((Limit::Caller, _)) => Err(denied(format!(
                 "the policies of the caller do not allow `{action}`"
-            )));
+            ))),
+            Some((Limit::Boundary(agent), _)) => Err(denied(format!(
+                "the boundary policy of the agent `{agent}` does not allow `{action}`"
+            ))),
         }
-        for (agent, boundary) in &self.boundaries {
-            let is_allowed = match boundary {
-                Boundary::Policy(policy) => policies::allow(std::slice::from_ref(policy), request),
-                Boundary::Unreadable => false,
-            };
-            if !is_allowed {
-                return Err(denied(format!(
-                    "the boundary policy of the agent `{agent}` does not allow `{action}`"
-                )));
-            }
+    }
+}
+
+/// Where policies that limit a caller come from.
+enum Limit<'a> {
+    Caller,
+    /// The boundary of the agent with this id.
+    Boundary(&'a str),
+}
+
+impl Limit<'_> {
+    fn name(&self) -> String {
+        match self {
+            Limit::Caller => "the policies of the caller".to_owned(),
+            Limit::Boundary(agent) => format!("the boundary policy of the agent `{agent}`"),
         }
-        Ok(())
     }
 }
 

@@ -18,7 +18,7 @@ use super::body::{Body, Kind, Member};
 use super::error::{ApiError, Status};
 use super::generations::{self, State, View, Who};
 use super::records::{Record, Records, Tags};
-use super::{codes, context, documents, ids, knowledge, lineage, outputs};
+use super::{codes, context, documents, ids, knowledge, lineage, outputs, reach, sight};
 use crate::rows::Rows;
 
 /// The messages, by session and time.
@@ -165,14 +165,18 @@ fn complete(members: &mut Map<String, Json>) {
 /// Adds a session.
 ///
 /// # Errors
-/// When the body is not valid, or the actor has an open session and the agent allows one.
-pub async fn create(engine: &Engine, agent: &str, body: Json) -> Result<Json, ApiError> {
+/// When the body is not valid, the caller may not see the actor, or the actor has an open session and the agent allows one.
+pub async fn create(
+    engine: &Engine,
+    who: &Who,
+    (agent, body): (&str, Json),
+) -> Result<Json, ApiError> {
     let mut body = Body::read(body, CREATE)?;
     check(&body)?;
     let agent = Agent::find(engine, agent).await?;
     let project = agent.record.project().to_owned();
     if let Some(actor) = body.text("actor_id") {
-        let actor = Records::Actors.get_in(engine, &project, actor).await?;
+        let actor = reach::actor(engine, who, (&project, actor)).await?;
         let id = actor.id().to_owned();
         body.0.insert("actor_id".to_owned(), json!(id));
     }
@@ -197,19 +201,18 @@ pub async fn create(engine: &Engine, agent: &str, body: Json) -> Result<Json, Ap
     session.to_json(engine).await
 }
 
-/// Returns the sessions of an agent, oldest first.
+/// Returns the sessions of an agent that a caller sees, oldest first.
 ///
 /// # Errors
 /// When no record has that id.
 pub async fn list(
     engine: &Engine,
-    agent: &str,
-    (actor, status): (Option<String>, Option<String>),
+    who: &Who,
+    (agent, (actor, status)): (&str, (Option<String>, Option<String>)),
 ) -> Result<Vec<Json>, ApiError> {
     let agent = Agent::find(engine, agent).await?;
-    let all = Records::Sessions
-        .list_in(engine, Some(agent.record.project()))
-        .await?;
+    let wanted = (Records::Sessions, Some(agent.record.project()));
+    let all = sight::listed(engine, who, wanted).await?;
     let sessions = all.into_iter().map(|record| Session {
         record,
         agent: agent.clone(),

@@ -140,7 +140,8 @@ pub async fn create(engine: &Engine, body: Json) -> Result<Json, ApiError> {
     Ok(shown(&Records::Tools.create(engine, body.0).await?))
 }
 
-/// Changes a tool. Generations that have started keep the tool that they started with.
+/// Changes a tool. Generations that have started keep the tool that they started with. A server is replaced as a whole, so it loses its
+/// credential unless the same body gives it one.
 ///
 /// # Errors
 /// When the body is not valid, or there is no tool of that id.
@@ -150,16 +151,16 @@ pub async fn update(engine: &Engine, id: &str, body: Json) -> Result<Json, ApiEr
     let mut members = record.members.clone();
     // A server that was stored before was checked then.
     let given = (body.get("mcp").is_some(), body.get("execute").is_some());
+    let named = ["mcp", "execute"].into_iter();
+    let named: Vec<&str> = named.filter(|name| body.0.contains_key(*name)).collect();
     body.change(&mut members);
     members.entry("type").or_insert_with(|| json!("http"));
     let mut changed = Body(members);
     check(engine, &mut changed, given)?;
     let before = std::mem::replace(&mut record.members, changed.0);
     let changed = Records::Tools.update(engine, record).await?;
-    for (name, is_given) in [("mcp", given.0), ("execute", given.1)] {
-        if is_given {
-            credentials::forget(engine, before.get(name))?;
-        }
+    for name in named {
+        credentials::forget(engine, before.get(name))?;
     }
     Ok(shown(&changed))
 }

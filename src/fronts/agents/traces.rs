@@ -5,21 +5,30 @@ use flowstone_engine::codec;
 use flowstone_engine::feed_event::instant;
 use flowstone_engine::ids::RunId;
 use flowstone_engine::json::items;
-use flowstone_engine::{StepReport, StepStatus, ToolCall, Turn, child_id};
+use flowstone_engine::token::Scope;
+use flowstone_engine::{CallStep, StepReport, StepStatus, ToolCall, Turn, child_id};
 use flowstone_flow::step::LocalFuture;
 use flowstone_lang::value::Value;
 use flowstone_model::json::to_json;
-use flowstone_steps::agent::LISTING;
+use flowstone_steps::agent::{LISTING, written};
 use serde_json::{Value as Json, json};
 
+use super::admission::about_run;
 use super::compile::{Origin, STEP};
 use super::error::ApiError;
-use super::generations::{self, Filter, Page};
+use super::generations::{self, Filter, Page, Who};
 use super::lineage::{self, Lineage};
-use super::{ids, servers, wording};
+use super::sight::Sight;
+use super::{ids, knowledge, servers, wording};
 
 /// The most attempts of a call whose nested generation is looked for.
 const ATTEMPTS: u32 = 10;
+/// The type of traces in names of resources.
+const TRACE: &str = "trace";
+const LIST: &str = "traces:ListTraces";
+const TREE: &str = "traces:GetTraceTree";
+/// The type of the step that writes facts.
+const MEMORY_STEP: &str = "knowledge";
 /// The id of the step that waits for the outputs of client tools.
 const CLIENT: &str = "client";
 
@@ -156,7 +165,7 @@ fn submitted(wait: &ToolCall) -> Vec<Value> {
 
 fn call_json(call: &ToolCall, outputs: &mut Vec<Value>) -> Json {
     let (status, mut result) = match &call.step {
-        Some(step) => (step.status.name(), step.gave.as_deref().map(data)),
+        Some(step) => (step.status.name(), result(call, step)),
         None => match outputs.pop() {
             Some(output) => ("done", output.get("output").map(as_json)),
             None => ("none", None),
@@ -172,6 +181,16 @@ fn call_json(call: &ToolCall, outputs: &mut Vec<Value>) -> Json {
         "args": data(&call.arguments),
         "status": status,
         "result": result,
+    })
+}
+
+/// Returns what the model got of a call. The step that writes a fact gives what the store did, which is not part of the API.
+fn result(call: &ToolCall, step: &CallStep) -> Option<Json> {
+    let gave = step.gave.as_deref()?;
+    let is_fact = call.name == knowledge::WRITE && step.kind == MEMORY_STEP;
+    Some(match codec::decode(gave).ok().filter(|_| is_fact) {
+        Some(value) => as_json(&written(&value)),
+        None => data(gave),
     })
 }
 
@@ -191,8 +210,9 @@ fn as_json(value: &Value) -> Json {
 ///
 /// # Errors
 /// When the store cannot be read.
-pub async fn list(engine: &Engine, filter: &Filter) -> Result<Page<Json>, ApiError> {
-    let found = generations::runs(engine, filter).await?;
+pub async fn list(engine: &Engine, who: &Who, filter: &Filter) -> Result<Page<Json>, ApiError> {
+    let sight = Sight::of(engine, who, LIST).await?;
+    let found = generations::runs(engine, (&sight, TRACE), filter).await?;
     let mut data = Vec::new();
     for run in &found.data {
         let (row, origin) = generations::find(engine, "trace", run.id.as_str()).await?;
@@ -205,23 +225,27 @@ pub async fn list(engine: &Engine, filter: &Filter) -> Result<Page<Json>, ApiErr
     })
 }
 
-/// Returns the tree of a trace, from its root.
+/// Returns the tree of a trace, from its root. A trace that the caller may not see is left out with those below it.
 ///
 /// # Errors
-/// When no record has that id.
-pub async fn tree(engine: &Engine, id: &str) -> Result<Json, ApiError> {
-    let (row, _) = generations::find(engine, "trace", id).await?;
+/// When no record has that id, or the caller may not see the root.
+pub async fn tree(engine: &Engine, who: &Who, id: &str) -> Result<Json, ApiError> {
+    let (row, _) = generations::find(engine, TRACE, id).await?;
     let above = lineage::of(engine, &row).await?;
     let top = above.root.unwrap_or(row.id);
-    let (top, origin) = generations::find(engine, "trace", top.as_str()).await?;
+    let (top, origin) = generations::find(engine, TRACE, top.as_str()).await?;
+    let place = (origin.project.as_str(), &top.id);
+    let request = about_run(engine, place, (TREE, TRACE)).await?;
+    who.rights(engine).await?.check(Scope::Read, &request)?;
+    let sight = Sight::of(engine, who, TREE).await?;
     let own = Lineage::default();
     let head = head(&top.id, &origin, (top.created_ms, &own));
-    branch(engine, (top.id.clone(), head), top.id).await
+    branch((engine, &sight), (top.id.clone(), head), top.id).await
 }
 
 /// Adds the traces below one to it.
 fn branch<'a>(
-    engine: &'a Engine,
+    (engine, sight): (&'a Engine, &'a Sight),
     (run, mut shown): (RunId, Json),
     root: RunId,
 ) -> LocalFuture<'a, Result<Json, ApiError>> {
@@ -231,30 +255,41 @@ fn branch<'a>(
             let Some(origin) = super::compile::origin(&child.flow) else {
                 continue;
             };
+            let place = (origin.project.as_str(), &child.id);
+            if !sight.shows_run(engine, place, TRACE).await? {
+                continue;
+            }
             let above = Lineage {
                 initiator: Some(run.clone()),
                 root: Some(root.clone()),
                 started_by: String::new(),
             };
             let head = head(&child.id, &origin, (child.created_ms, &above));
-            nested.push(branch(engine, (child.id, head), root.clone()).await?);
+            nested.push(branch((engine, sight), (child.id, head), root.clone()).await?);
         }
         shown["children"] = Json::Array(nested);
         Ok(shown)
     })
 }
 
-/// Returns the generations of a trace.
+/// Returns the generations of a trace that the caller may see.
 ///
 /// # Errors
 /// When no record has that id.
-pub async fn generations(engine: &Engine, id: &str) -> Result<Json, ApiError> {
-    let (row, _) = generations::find(engine, "trace", id).await?;
+pub async fn generations(engine: &Engine, who: &Who, id: &str) -> Result<Json, ApiError> {
+    let (row, origin) = generations::find(engine, TRACE, id).await?;
     let generation = ids::generation(&row.id);
-    let view = generations::view(engine, &generation).await?;
+    let place = (origin.project.as_str(), &row.id);
+    let get = ("agents:GetAgentGeneration", "generation");
+    let request = about_run(engine, place, get).await?;
+    let (mut ids, mut data) = (Vec::new(), Vec::new());
+    if who.rights(engine).await?.check_not_denied(&request).is_ok() {
+        data.push(generations::view(engine, &generation).await?.to_record());
+        ids.push(generation);
+    }
     Ok(json!({
         "trace_id": ids::trace(&row.id),
-        "generation_ids": [generation],
-        "data": [view.to_record()],
+        "generation_ids": ids,
+        "data": data,
     }))
 }

@@ -146,6 +146,7 @@ impl Step for Knowledge {
             let library = Library {
                 stores: cx.stores()?,
                 embedder: embedder.as_ref().map(|it| it as &dyn Embedder),
+                finds: None,
             };
             match operation {
                 "write" => write(cx, &library, fields).await,

@@ -2,11 +2,11 @@
 
 use flowstone_engine::Engine;
 use flowstone_engine::token::Scope;
-use flowstone_project::knowledge::Embedder;
-use serde_json::{Value as Json, json};
+use serde_json::Value as Json;
 
 use super::super::body::{Kind, Member, texts};
 use super::super::error::ApiError;
+use super::super::generations::Who;
 use super::super::records::Records;
 use super::super::{knowledge, memories};
 use super::{Action, Given, PAGE, Subject, edit, gone, page, read, shown, write};
@@ -93,7 +93,7 @@ pub(super) const ACTIONS: &[Action] = &[
             ("list-memories", "memories:ListMemories", "memory"),
             "Lists memories.",
             (&[], Subject::New),
-            |engine, given, _| Box::pin(listed(engine, given)),
+            |engine, given, with| Box::pin(listed(engine, with.who, given)),
         )
     },
     Action {
@@ -120,7 +120,11 @@ pub(super) const ACTIONS: &[Action] = &[
             "Searches documents by their meaning and words.",
             (&[], Subject::New),
             knowledge::SEARCH,
-            |engine, given, with| Box::pin(documents(engine, given, with.embedder)),
+            |engine, given, with| {
+                let by = (with.embedder, with.who);
+                let body = given.body.clone();
+                Box::pin(knowledge::search_documents(engine, by, body))
+            },
         )
     },
     Action {
@@ -131,7 +135,8 @@ pub(super) const ACTIONS: &[Action] = &[
             (&[], Subject::New),
             knowledge::SEARCH,
             |engine, given, with| {
-                Box::pin(knowledge::search(engine, with.embedder, given.body.clone()))
+                let by = (with.embedder, with.who);
+                Box::pin(knowledge::search(engine, by, given.body.clone()))
             },
         )
     },
@@ -163,21 +168,8 @@ pub(super) const ACTIONS: &[Action] = &[
     ),
 ];
 
-async fn listed(engine: &Engine, given: &Given) -> Result<Json, ApiError> {
+async fn listed(engine: &Engine, who: &Who, given: &Given) -> Result<Json, ApiError> {
     let patterns = texts(given.body.get("tags"));
-    let all = memories::list(engine, Some(&given.project), &patterns).await?;
+    let all = memories::list(engine, who, (Some(&given.project), &patterns)).await?;
     Ok(page(all, given))
-}
-
-/// Searches as [`knowledge::search`] does, and leaves memories out: their permission is another one.
-async fn documents(
-    engine: &Engine,
-    given: &Given,
-    embedder: Option<&dyn Embedder>,
-) -> Result<Json, ApiError> {
-    let mut found = knowledge::search(engine, embedder, given.body.clone()).await?;
-    if let Some(results) = found.get_mut("results").and_then(Json::as_array_mut) {
-        results.retain(|it| it["source_type"] == json!("document"));
-    }
-    Ok(found)
 }

@@ -66,8 +66,9 @@ async fn list(
         limit: part.limit,
         offset: part.offset,
     };
+    let who = client.who();
     let page = server
-        .ask(async move |cx: &EngineContext| generations::list(&cx.engine, &filter).await)
+        .ask(async move |cx: &EngineContext| generations::list(&cx.engine, &who, &filter).await)
         .await?;
     Ok(part.page(page.data, page.total))
 }

@@ -83,15 +83,18 @@ async fn limited(server: &Shared, request: Request) -> Result<Request, Problem> 
     };
     let is_new = asked.ids.is_empty() && parts.method == Method::POST;
     let takes_project = operation.members.iter().any(|it| it.name == PROJECT);
-    if is_new && takes_project {
+    let is_change = matches!(parts.method, Method::PATCH | Method::PUT);
+    if is_change || is_new && takes_project {
         let given = bytes(body, JSON_MAX).await?;
-        let given = match given.is_empty() {
+        let read = match given.is_empty() {
             true => json!({}),
             false => read_json(&given)?,
         };
-        asked.project = given.get(PROJECT).and_then(Json::as_str).map(str::to_owned);
-        asked.body = Some(given);
-        body = Body::empty();
+        if is_new {
+            asked.project = read.get(PROJECT).and_then(Json::as_str).map(str::to_owned);
+        }
+        asked.body = Some(read);
+        body = Body::from(given);
     }
     let token = caller.token.id.clone();
     let (asked, project) = server
@@ -100,7 +103,7 @@ async fn limited(server: &Shared, request: Request) -> Result<Request, Problem> 
             Ok::<_, ApiError>((asked, project))
         })
         .await?;
-    if let Some(mut given) = asked.body {
+    if let Some(mut given) = asked.body.filter(|_| is_new) {
         if let (Some(project), Some(members)) = (&project, given.as_object_mut()) {
             members.insert(PROJECT.to_owned(), json!(project));
         }

@@ -47,10 +47,12 @@ async fn search(
 ) -> Result<Answer, Problem> {
     client.need(Scope::Read)?;
     let body = read(&headers, body).await?;
+    let who = client.who();
     let found = server
         .ask(async move |cx: &EngineContext| {
             let embedder = cx.backend.embedder(&cx.engine)?;
-            let found = knowledge::search(&cx.engine, embedder.as_deref(), body).await?;
+            let by = (embedder.as_deref(), &who);
+            let found = knowledge::search(&cx.engine, by, body).await?;
             Ok::<_, Problem>(found)
         })
         .await?;
@@ -66,9 +68,10 @@ async fn list(
     let (query, tags) = Query::read_repeated(query.as_deref(), PAGED, "tags")?;
     let part = Part::of(&query)?;
     let project = query.owned("project_id");
+    let who = client.who();
     let all = server
         .ask(async move |cx: &EngineContext| {
-            memories::list(&cx.engine, project.as_deref(), &tags).await
+            memories::list(&cx.engine, &who, (project.as_deref(), &tags)).await
         })
         .await?;
     Ok(Answer::ok(Json::Array(part.take(all))))

@@ -11,7 +11,7 @@ use flowstone_engine::token::Scope;
 use flowstone_flow::step::LocalFuture;
 use flowstone_fronts::agents::error::ApiError;
 use flowstone_fronts::agents::records::{Record, Records};
-use flowstone_fronts::agents::{agent, projects, providers, tools};
+use flowstone_fronts::agents::{agent, projects, providers, sight, tools};
 use serde_json::{Value as Json, json};
 
 use super::client::Client;
@@ -128,8 +128,11 @@ pub(super) async fn list(
     let query = Query::read(query, PAGED)?;
     let part = Part::of(&query)?;
     let project = query.owned("project_id");
+    let who = client.who();
     let records = server
-        .ask(async move |cx: &EngineContext| kind.list_in(&cx.engine, project.as_deref()).await)
+        .ask(async move |cx: &EngineContext| {
+            sight::listed(&cx.engine, &who, (kind, project.as_deref())).await
+        })
         .await?;
     Ok((records.iter().map(shown).collect(), part))
 }
@@ -260,8 +263,13 @@ async fn create_provider(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Answer, Problem> {
-    let made: Create = |engine, body| Box::pin(providers::create(engine, body));
-    create((server, client), (headers, body), made).await
+    client.need(Scope::Edit)?;
+    let body = read(&headers, body).await?;
+    let who = client.who();
+    let made = server
+        .ask(async move |cx: &EngineContext| providers::create(&cx.engine, &who, body).await)
+        .await?;
+    Ok(Answer::with(StatusCode::CREATED, made))
 }
 
 async fn show_provider(
@@ -279,8 +287,13 @@ async fn update_provider(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Answer, Problem> {
-    let changed: Update = |engine, id, body| Box::pin(providers::update(engine, id, body));
-    update((server, client), id, (headers, body), changed).await
+    client.need(Scope::Edit)?;
+    let body = read(&headers, body).await?;
+    let who = client.who();
+    let changed = server
+        .ask(async move |cx: &EngineContext| providers::update(&cx.engine, &who, (&id, body)).await)
+        .await?;
+    Ok(Answer::ok(changed))
 }
 
 async fn delete_provider(

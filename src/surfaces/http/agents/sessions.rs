@@ -13,7 +13,7 @@ use flowstone_fronts::agents::actors;
 use flowstone_fronts::agents::error::ApiError;
 use flowstone_fronts::agents::records::Records;
 use flowstone_fronts::agents::sessions::{self, Session};
-use flowstone_fronts::agents::{generations, ids, pending};
+use flowstone_fronts::agents::{generations, ids, pending, sight};
 use serde_json::Value as Json;
 
 use super::client::Client;
@@ -58,8 +58,11 @@ async fn create(
 ) -> Result<Answer, Problem> {
     client.need(Scope::Run)?;
     let body = read(&headers, body).await?;
+    let who = client.who();
     let made = server
-        .ask(async move |cx: &EngineContext| sessions::create(&cx.engine, &agent, body).await)
+        .ask(async move |cx: &EngineContext| {
+            sessions::create(&cx.engine, &who, (&agent, body)).await
+        })
         .await?;
     Ok(Answer::with(StatusCode::CREATED, made))
 }
@@ -74,8 +77,11 @@ async fn list(
     let query = Query::read(query.as_deref(), &["actor_id", "limit", "offset", "status"])?;
     let part = Part::of(&query)?;
     let wanted = (query.owned("actor_id"), query.owned("status"));
+    let who = client.who();
     let all = server
-        .ask(async move |cx: &EngineContext| sessions::list(&cx.engine, &agent, wanted).await)
+        .ask(async move |cx: &EngineContext| {
+            sessions::list(&cx.engine, &who, (&agent, wanted)).await
+        })
         .await?;
     let total = all.len();
     Ok(part.page(part.take(all), total))
@@ -291,10 +297,11 @@ async fn list_actors(
     let query = Query::read(query.as_deref(), &known)?;
     let part = Part::of(&query)?;
     let (project, external) = (query.owned("project_id"), query.owned("external_id"));
+    let who = client.who();
     let records = server
         .ask(async move |cx: &EngineContext| {
-            let kind = Records::Actors;
-            kind.list_in(&cx.engine, project.as_deref()).await
+            let wanted = (Records::Actors, project.as_deref());
+            sight::listed(&cx.engine, &who, wanted).await
         })
         .await?;
     let is_it = |id: Option<&str>| external.is_none() || id == external.as_deref();

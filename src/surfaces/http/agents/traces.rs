@@ -36,8 +36,9 @@ async fn list(
         offset: part.offset,
         ..Filter::default()
     };
+    let who = client.who();
     let page = server
-        .ask(async move |cx: &EngineContext| traces::list(&cx.engine, &filter).await)
+        .ask(async move |cx: &EngineContext| traces::list(&cx.engine, &who, &filter).await)
         .await?;
     Ok(part.page(page.data, page.total))
 }
@@ -60,8 +61,9 @@ async fn generations(
     Path(id): Path<String>,
 ) -> Result<Answer, Problem> {
     client.need(Scope::Read)?;
+    let who = client.who();
     let generations = server
-        .ask(async move |cx: &EngineContext| traces::generations(&cx.engine, &id).await)
+        .ask(async move |cx: &EngineContext| traces::generations(&cx.engine, &who, &id).await)
         .await?;
     Ok(Answer::ok(generations))
 }
@@ -72,8 +74,9 @@ async fn tree(
     Path(id): Path<String>,
 ) -> Result<Answer, Problem> {
     client.need(Scope::Read)?;
+    let who = client.who();
     let tree = server
-        .ask(async move |cx: &EngineContext| traces::tree(&cx.engine, &id).await)
+        .ask(async move |cx: &EngineContext| traces::tree(&cx.engine, &who, &id).await)
         .await?;
     Ok(Answer::ok(tree))
 }
