@@ -63,6 +63,7 @@ impl App for Flowstone {
             steps: world.watch(config.steps),
             clock: world.clock.clone(),
             random: world.random(),
+            coverage: Some(world.coverage.clone()),
             telemetry: Arc::new(NoTelemetry),
             ..config
         }))
@@ -198,6 +199,7 @@ impl Flowstone {
         let outside = exchanges(project, settings, Arc::new(secrets))?;
         let settings = outside.settings;
         Ok(EngineConfig {
+            coverage: None,
             home: project.home.clone(),
             project_root: project.root.clone(),
             stores,

@@ -100,6 +100,7 @@ mod http_proxy;
 mod http_reach;
 #[cfg(unix)]
 mod http_sweep;
+mod install;
 mod jobs;
 mod kill;
 mod limits;
@@ -118,6 +119,7 @@ mod packaged;
 #[cfg(unix)]
 mod pages;
 mod permissions;
+mod picture;
 mod processes;
 mod quarantine;
 mod queue;
@@ -142,6 +144,7 @@ mod secret_inputs;
 mod secrets;
 mod serve;
 mod setup;
+mod shared_code;
 mod steps;
 mod strangers;
 mod suspend;

@@ -131,7 +131,7 @@ impl Catalog {
         }
         self.looked_ms.set(Some(now_ms));
         let files = gather(&self.paths);
-        let stamp = Stamp::of(&files);
+        let stamp = Stamp::of(&files, &gather(&engine.shared_code().paths()));
         if self.stamp.replace(stamp) == stamp {
             return;
         }

@@ -8,6 +8,7 @@ mod case;
 mod compare;
 mod effects;
 mod expected;
+mod observed;
 mod play;
 mod points;
 mod uses;
@@ -21,9 +22,11 @@ pub use case::Case;
 pub use compare::{Comparison, compare};
 pub use effects::{Doubt, EffectLine, read_effects};
 pub use expected::unexpected;
-pub use play::{TestOutcome, play};
+pub use play::{CalledStep, TestOutcome, play};
 pub use points::Points;
 pub use uses::{Unused, Uses, unused};
+
+use flowstone_lang::vm::Coverage;
 
 use crate::error::EngineError;
 use crate::ports::{Random, SimulatedClock};
@@ -42,6 +45,8 @@ pub struct World {
     pub case: Rc<Case>,
     pub clock: Arc<SimulatedClock>,
     pub points: Arc<Points>,
+    /// Records which branches of the flow are taken.
+    pub coverage: Rc<Coverage>,
     random: Arc<Mutex<u64>>,
     home: PathBuf,
 }
@@ -54,6 +59,7 @@ impl World {
             case: Rc::new(case),
             clock: Arc::new(SimulatedClock::starting_at(BEGINNING_MS)),
             points: Arc::new(Points::new(crash_at)),
+            coverage: Rc::default(),
             random: Arc::new(Mutex::new(0)),
             home: home.to_owned(),
         }

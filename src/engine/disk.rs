@@ -3,6 +3,7 @@
 pub(crate) mod changes;
 mod find;
 pub mod formats;
+mod shared;
 
 use std::path::{Path, PathBuf};
 
@@ -14,12 +15,14 @@ use crate::flow::{
     Checked, FlowFiles, Main, Siblings, Surroundings, check_code, read, wider_limits,
 };
 use crate::format::{CompiledFlow, Formats};
+use crate::libraries::LibraryFiles;
 use crate::limits::Limits;
 use crate::permission::{PROTECTED, has_protected};
 use crate::rooted::{Root, read_named};
 use crate::step::Step;
 
 pub use find::{Found, NotNamed, files_of, find, named, slugs};
+pub use shared::SharedCode;
 
 /// Larger files are not included: the text of a program is kept with each run.
 const MOST_TEXT: u64 = 64_000_000;
@@ -30,6 +33,8 @@ pub struct DiskFiles {
     root: PathBuf,
     /// A folder whose files are not read, with links resolved.
     except: Option<PathBuf>,
+    /// The folders of shared code.
+    libraries: SharedCode,
 }
 
 impl DiskFiles {
@@ -37,6 +42,7 @@ impl DiskFiles {
         DiskFiles {
             root: root.into(),
             except: None,
+            libraries: SharedCode::default(),
         }
     }
 
@@ -83,6 +89,10 @@ impl FlowFiles for DiskFiles {
         }
         root.read_following_links(path).map_err(describe)
     }
+
+    fn libraries(&self) -> &dyn LibraryFiles {
+        &self.libraries
+    }
 }
 
 /// The flows that a flow may call: those beside its file, and those of its project, also in other formats.
@@ -109,9 +119,10 @@ pub fn load(session: &Session, path: &Path, name: &str) -> Checked {
     load_in(session, path, name, None)
 }
 
-/// As [`load`]. A file outside the project includes none of the project's files.
-fn load_in(session: &Session, path: &Path, name: &str, project: Option<&Path>) -> Checked {
-    let project = project.and_then(|root| root.canonicalize().ok());
+/// As [`load`]. A file outside the project includes none of the project's files, and requires none of its code.
+fn load_in(session: &Session, path: &Path, name: &str, project: Option<InProject<'_>>) -> Checked {
+    let shared = project.map(|project| SharedCode::of(project.root, project.settings));
+    let project = project.and_then(|project| project.root.canonicalize().ok());
     let except = project.filter(|root| {
         let real = path.canonicalize();
         real.is_ok_and(|real| !real.starts_with(root))
@@ -139,6 +150,10 @@ fn load_in(session: &Session, path: &Path, name: &str, project: Option<&Path>) -
     read(
         session,
         &DiskFiles {
+            libraries: match except {
+                Some(_) => SharedCode::default(),
+                None => shared.unwrap_or_default(),
+            },
             except,
             ..DiskFiles::below(folder)
         },
@@ -190,7 +205,7 @@ pub fn check_in(
         siblings: siblings.as_ref().map(|siblings| siblings as &dyn Siblings),
         settings: project.map(|project| project.settings),
     };
-    let read = load_in(session, path, name, project.map(|project| project.root));
+    let read = load_in(session, path, name, project);
     let mut checked = check_code(session, read, around);
     if let (Some(loaded), Some(project)) = (&checked.loaded, project) {
         let limits = Limits::of(project.settings);

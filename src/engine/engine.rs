@@ -9,11 +9,12 @@ use std::time::Duration;
 
 use flowstone_lang::session::Session;
 use flowstone_lang::value::Value;
+use flowstone_lang::vm::Coverage;
 
 use crate::bindings::Bindings;
 use crate::clock::SystemClock;
 use crate::diagnostic::Diagnostic;
-use crate::disk;
+use crate::disk::{self, SharedCode};
 use crate::error::EngineError;
 use crate::flow::Checked;
 use crate::format::{Formats, ProjectView};
@@ -41,6 +42,8 @@ pub struct EngineConfig {
     pub persist: Option<Rc<dyn Persist>>,
     /// Adds to each session what function code may call beside the language's own.
     pub library: fn(&Session),
+    /// Records which branches of flows are taken, for tests.
+    pub coverage: Option<Rc<Coverage>>,
     pub secrets: Arc<dyn Secrets>,
     /// Encrypts secret inputs of runs.
     pub vault: Arc<dyn Vault>,
@@ -74,6 +77,7 @@ impl EngineConfig {
             steps,
             persist: None,
             library: |_| {},
+            coverage: None,
             secrets: Arc::new(NoSecrets),
             vault: Arc::new(NoVault),
             exchanges: None,
@@ -133,6 +137,7 @@ impl StartOptions {
 pub struct Engine {
     pub(crate) services: Rc<Services>,
     pub(crate) persist: Option<Rc<dyn Persist>>,
+    pub(crate) coverage: Option<Rc<Coverage>>,
     pub(crate) library: fn(&Session),
     pub(crate) limits: Limits,
     pub(crate) durability: Durability,
@@ -223,7 +228,15 @@ impl Engine {
         let session = Session::new();
         natives::install(&session);
         (self.library)(&session);
+        if let Some(coverage) = &self.coverage {
+            session.world().measure(coverage.clone());
+        }
         session
+    }
+
+    /// Returns the folders with code that flows of the project share.
+    pub fn shared_code(&self) -> SharedCode {
+        SharedCode::of(&self.services.project_root, &self.services.settings)
     }
 
     /// Reads a flow file with all that can be known without running it. Places lie in the session's sources.

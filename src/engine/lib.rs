@@ -54,8 +54,8 @@ pub mod worker;
 
 pub use flowstone_flow::{Interrupt, retention::Retention};
 pub(crate) use flowstone_flow::{
-    SessionUse, approval, bindings, call_flow, doubt, expect, flow, format, metering, natives,
-    packaged, permission, retention, retry, schedule, step,
+    SessionUse, approval, bindings, call_flow, doubt, expect, flow, format, libraries, metering,
+    natives, packaged, permission, retention, retry, schedule, step,
 };
 pub use flowstone_model::{
     blob, changeset, codec, diagnostic, duration, feed_event, form, ids, json, kv, limits, ports,

@@ -38,6 +38,7 @@ impl Engine {
             }),
             persist: config.persist,
             library: config.library,
+            coverage: config.coverage,
             limits: config.limits,
             durability: config.durability,
             settings: config.settings,
@@ -55,6 +56,7 @@ impl Engine {
         Engine {
             persist: None,
             library: |_| {},
+            coverage: None,
             limits: Limits::of(&services.settings),
             durability: Durability::Full,
             settings: services.settings.clone(),

@@ -47,6 +47,8 @@ impl Engine {
                 .map(|finding| finding.message.as_str());
             return Err(bad_program(first.unwrap_or("it is not a flow")));
         };
+        let libraries = loaded.flow.libraries.load(&session);
+        libraries.map_err(|finding| bad_program(&finding.message))?;
         Ok(Prepared::own(session, loaded.flow))
     }
 }

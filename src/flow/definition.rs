@@ -16,6 +16,7 @@ use std::rc::Rc;
 use flowstone_lang::value::{Span, Value};
 use flowstone_model::names::name_of;
 
+use crate::libraries::Libraries;
 use crate::schedule::Schedule;
 
 pub(crate) use inputs::option_value;
@@ -51,6 +52,8 @@ pub struct Flow {
     pub llm_providers: Value,
     /// `:mcp`.
     pub mcp: Vec<Rc<McpAdapter>>,
+    /// `:namespaces`: code that flows of the project share.
+    pub libraries: Rc<Libraries>,
     /// The whole definition map, or nil for a bare form.
     pub definition: Value,
     /// The hash of the texts of its file and of everything that the file includes, independent of the file's name;
@@ -76,6 +79,7 @@ impl Flow {
             starts: Starts::default(),
             llm_providers: Value::Nil,
             mcp: Vec::new(),
+            libraries: Rc::default(),
             definition: Value::Nil,
             digest: None,
         }

@@ -83,7 +83,8 @@ type Steps = Box<dyn FnMut(Value) -> Result<Value>>;
 pub struct Sandbox {
     limits: Rc<Limits>,
     output: Option<Output>,
-    sources: BTreeMap<String, String>,
+    /// The file name and the text of namespaces.
+    sources: BTreeMap<String, (String, String)>,
     steps: Option<Steps>,
     random: u64,
 }
@@ -136,8 +137,15 @@ impl Sandbox {
 
     /// Sets the source of a namespace for `require`.
     #[must_use]
-    pub fn source(mut self, namespace: &str, text: &str) -> Sandbox {
-        self.sources.insert(namespace.to_owned(), text.to_owned());
+    pub fn source(self, namespace: &str, text: &str) -> Sandbox {
+        self.source_file(namespace, &format!("{namespace}.clj"), text)
+    }
+
+    /// Sets the source of a namespace for `require`, with the file name that errors show.
+    #[must_use]
+    pub fn source_file(mut self, namespace: &str, file: &str, text: &str) -> Sandbox {
+        let source = (file.to_owned(), text.to_owned());
+        self.sources.insert(namespace.to_owned(), source);
         self
     }
 
@@ -248,8 +256,7 @@ impl Host for Sandbox {
     }
 
     fn find_source(&mut self, namespace: &str) -> Option<(String, String)> {
-        let text = self.sources.get(namespace)?;
-        Some((format!("{namespace}.clj"), text.clone()))
+        self.sources.get(namespace).cloned()
     }
 
     fn missing_source(&self) -> String {

@@ -37,6 +37,7 @@ const KEYS: &[&str] = &[
     "http",
     "limits",
     "llm-providers",
+    "paths",
     "prices",
     "profiles",
     "resources",
@@ -299,6 +300,7 @@ fn read(root: &Path) -> Result<Value, SettingsError> {
             "flows" => check_flows(value, &text)?,
             "http" => inner(&name, value, http::settings::KEYS)?,
             "server" => inner(&name, value, SERVER)?,
+            "paths" => check_paths(value)?,
             "setup" => check_setup(value)?,
             "waits" => inner(&name, value, WAITS)?,
             _ => {}
@@ -361,6 +363,36 @@ fn place_in(text: &str, span: Span) -> String {
 }
 
 /// Checks that `:setup` has a map of values for each flow.
+/// Checks the folders of shared code: they are in the project.
+fn check_paths(paths: &Value) -> Result<(), SettingsError> {
+    let wrong = |message: String| Err(SettingsError::Wrong { message });
+    let Value::Vector(items) = paths else {
+        return wrong(format!(
+            "`:paths` takes a vector of folders, as in [\"lib\"], not {}",
+            paths.kind()
+        ));
+    };
+    for item in items.iter() {
+        let Some(path) = item.as_str() else {
+            return wrong(format!("`:paths` has {}: a folder is a text", item.kind()));
+        };
+        let mut parts = std::path::Path::new(path).components();
+        let is_inside = !path.is_empty()
+            && parts.all(|part| {
+                matches!(
+                    part,
+                    std::path::Component::Normal(_) | std::path::Component::CurDir
+                )
+            });
+        if !is_inside {
+            return wrong(format!(
+                "`:paths` has \"{path}\": a folder of shared code is in the project, such as \"lib\""
+            ));
+        }
+    }
+    Ok(())
+}
+
 fn check_setup(setup: &Value) -> Result<(), SettingsError> {
     let flows = setup.as_map().into_iter().flat_map(|map| map.iter());
     match flows

@@ -6,6 +6,7 @@ mod ask;
 mod backtest;
 mod backup;
 mod check;
+mod complete;
 mod completions;
 mod connections;
 mod docs;
@@ -187,6 +188,9 @@ pub enum Open {
 
 /// Runs the command given on the command line.
 pub fn main(app: &'static dyn App) -> ExitCode {
+    if complete::answer(app) {
+        return ExitCode::SUCCESS;
+    }
     let cli = misnamed::parse();
     output::set_color(cli.color);
     std::panic::set_hook(Box::new(|panic| output::note(&internal_error(panic))));

@@ -74,6 +74,7 @@ const INTERNAL: &[&str] = &[
     "-text-reader",
     "add-method",
     "add-methods",
+    "branch-taken*",
     "declare-methods",
     "for-step",
     "make-constructor",

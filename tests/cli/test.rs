@@ -388,3 +388,403 @@ fn folders_are_tested() {
     assert_eq!(test(&scratch, &["a", "--quiet"]).code, Some(0));
     assert_eq!(test(&scratch, &["flows", "--input", "{}"]).code, Some(2));
 }
+
+/// The rows of what was tested, as `file: case  verdict`.
+fn verdicts(ran: &Ran) -> Vec<String> {
+    let lines = ran.out.lines().skip(1);
+    let words = lines.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
+    words.filter(|line| !line.is_empty()).collect()
+}
+
+/// Asks a person about large amounts only.
+const REFUND: &str = "{:slug :refund
+ :flow '(let [{:keys [order amount]} (flow/input)
+              decision (when (> amount 50) (flow/step :wait :approval {:timeout \"3d\"}))]
+          (flow/step :table :save {:op :upsert :table \"refunds\" :key-fields [:order]
+                                   :rows [{:order order :amount amount}]})
+          (flow/step :kv :last {:operation :set :key \"last\" :value order})
+          (:action decision :none))}";
+
+#[test]
+fn a_file_has_several_cases_with_what_they_share() {
+    let scratch = Scratch::new();
+    scratch.write("refund.edn", REFUND);
+    scratch.write(
+        "refund_test.edn",
+        "{:answers {:approval {:action :approve}}
+          :cases [{:name \"a person approves\" :input {:order \"o-1\" :amount 80} :expect :approve
+                   :steps [:approval :save :last]
+                   :tables {:refunds [{:order \"o-1\" :amount 80}]} :values {\"last\" \"o-1\"}}
+                  {:name \"another answer\" :input {:order \"o-2\" :amount 80} :expect :reject
+                   :answers {:approval {:action :reject}} :steps {:approval 1 :save 1}}
+                  {:name \"no model here\" :skip \"it costs money\" :input {}}]}",
+    );
+    let ran = test(&scratch, &["refund.edn", "--quiet"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let expected = [
+        "refund.edn: a person approves passed",
+        "refund.edn: another answer passed",
+        "refund.edn: no model here skipped: it costs money",
+    ];
+    assert_eq!(verdicts(&ran), expected, "{ran:?}");
+    // The file of cases may be named itself, and a folder has it once.
+    for named in ["refund_test.edn", "."] {
+        let ran = test(&scratch, &[named, "--quiet", "--filter", "person"]);
+        let rows = verdicts(&ran);
+        assert!(
+            rows.len() == 1 && rows[0].ends_with("refund.edn: a person approves passed"),
+            "{named}: {ran:?}"
+        );
+    }
+}
+
+#[test]
+fn steps_tables_and_values_are_compared() {
+    let scratch = Scratch::new();
+    scratch.write("refund.edn", REFUND);
+    for (expectation, told) in [
+        (
+            ":steps [:save]",
+            "the steps are [:save :last], expected [:save]",
+        ),
+        (
+            ":steps {:save 2}",
+            "the step `:save` was called 1 times, expected 2",
+        ),
+        (
+            ":tables {:refunds []}",
+            "the table `refunds` has 1 rows, expected 0",
+        ),
+        (
+            ":tables {:refunds [{:amount 2}]}",
+            "the table `refunds` has no row {:amount 2}",
+        ),
+        (
+            ":values {\"last\" \"x\"}",
+            "the value of the key `last` is \"o-1\", expected \"x\"",
+        ),
+        (":tool \"submit\"", "no agent called a tool"),
+        (":steps 1", "`:steps` is a vector of ids"),
+        (":tables []", "`:tables` of a case is a map"),
+        (":step [:save]", "did you mean `:steps`?"),
+    ] {
+        scratch.write(
+            "refund/test.edn",
+            format!("{{:input {{:order \"o-1\" :amount 5}} {expectation}}}"),
+        );
+        let ran = test(&scratch, &["refund.edn", "--quiet"]);
+        assert!(
+            ran.code != Some(0) && ran.err.contains(told),
+            "{expectation}: {ran:?}"
+        );
+    }
+}
+
+#[test]
+fn files_of_cases_that_cannot_be_used_are_named() {
+    let scratch = Scratch::new();
+    scratch.write("a.edn", "{:slug :a :flow '1}");
+    for (text, told) in [
+        ("[1]", "a file of cases is a map, not"),
+        ("{:cases {}}", "`:cases` is a vector of cases"),
+        ("{:cases [1]}", "a case in `:cases` is a map"),
+        ("{:cases [{:name 1}]}", "`:name` of a case is a text"),
+        ("{:flow 1 :cases []}", "`:flow` is the path of a flow file"),
+        ("{:flow \"none.edn\"}", "E0905"),
+        ("{:expect", "E0101"),
+    ] {
+        scratch.write("sub/b_test.edn", text);
+        let ran = test(&scratch, &["sub/b_test.edn"]);
+        let expected = match text.contains(":cases [") || text == "{:cases {}}" {
+            true if !text.contains(":flow") => "does not say which flow",
+            _ => told,
+        };
+        assert!(
+            ran.code != Some(0) && ran.err.contains(expected),
+            "{text}: {ran:?}"
+        );
+        if !text.contains(":flow") {
+            scratch.write("a_test.edn", text);
+            let ran = test(&scratch, &["a.edn"]);
+            assert!(
+                ran.code == Some(2) && ran.err.contains(told),
+                "{text}: {ran:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn tests_of_clojure_test_are_tests() {
+    let scratch = Scratch::new();
+    scratch.write("lib/money.clj", "(ns lib.money) (defn cents [x] (* 100 x))");
+    scratch.write(
+        "money_test.clj",
+        "(ns money-test (:require [clojure.test :refer [deftest is testing]] [lib.money :as money]))
+         (deftest whole (println \"printed\") (is (= 100 (money/cents 1))))
+         (deftest half (testing \"halves\" (is (= 50 (money/cents 1)) \"of one\")))
+         (deftest broken (is (throw (ex-info \"no\" {:a 1}))))",
+    );
+    scratch.write("empty_test.clj", "(ns empty-test)");
+    scratch.write("syntax_test.clj", "(ns syntax-test");
+    let ran = test(&scratch, &["money_test.clj"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    let expected = [
+        "money_test.clj: money-test/whole passed",
+        "money_test.clj: money-test/half 1 problem",
+        "money_test.clj: money-test/broken 1 problem",
+    ];
+    assert_eq!(verdicts(&ran), expected, "{ran:?}");
+    for told in [
+        "money_test.clj:3",
+        "halves",
+        "of one",
+        "expected: (= 50 (money/cents 1))",
+        "no {:a 1}",
+        "printed",
+    ] {
+        assert!(ran.err.contains(told), "{told}: {}", ran.err);
+    }
+    let ran = test(&scratch, &[".", "--tap"]);
+    for told in [
+        "TAP version 14\n1..5\n",
+        "not ok 1 - ./empty_test.clj\n  ---\n  message: |\n",
+        "has no tests",
+        "ok 2 - ./money_test.clj: money-test/whole\n",
+        "not ok 5 - ./syntax_test.clj",
+    ] {
+        assert!(ran.out.contains(told), "{told}: {}", ran.out);
+    }
+}
+
+#[test]
+fn many_tests_run_at_once_and_are_reported_in_order() {
+    let scratch = Scratch::new();
+    for n in 0..12 {
+        scratch.write(&format!("f{n:02}.edn"), format!("{{:slug :f{n:02} :flow '(do (flow/step :kv :k {{:operation :set :key \"k\" :value {n}}}) {n})}}"));
+        scratch.write(
+            &format!("f{n:02}/test.edn"),
+            format!("{{:expect {n} :values {{\"k\" {n}}}}}"),
+        );
+    }
+    scratch.write("f05/test.edn", "{:expect 99}");
+    let ran = test(
+        &scratch,
+        &[".", "--jobs", "4", "--json", "--junit", "report.xml"],
+    );
+    let told = ran.json();
+    let ends: Vec<bool> = told["flows"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|it| it["ok"].as_bool().expect("ok"))
+        .collect();
+    let expected: Vec<bool> = (0..12).map(|n| n != 5).collect();
+    assert_eq!(ends, expected, "{told:#}");
+    assert_eq!(told["counts"]["failed"], 1, "{told:#}");
+    let xml = scratch.read("report.xml");
+    assert!(
+        xml.contains("tests=\"12\" failures=\"1\" errors=\"0\" skipped=\"0\"")
+            && xml.contains("expected 99"),
+        "{xml}"
+    );
+}
+
+/// A change of the flow is tested without being asked.
+#[cfg(unix)]
+#[test]
+fn changes_are_tested_again() {
+    use std::io::{BufRead as _, BufReader};
+    use std::process::Stdio;
+    let scratch = Scratch::new();
+    scratch.write("a.edn", "{:slug :a :flow '1}");
+    scratch.write("a/test.edn", "{:expect 2}");
+    let mut command = scratch.command(&["test", "a.edn", "--watch", "--quiet"]);
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("it starts");
+    let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+    let mut until = |text: &str| lines.any(|line| line.is_ok_and(|line| line.contains(text)));
+    assert!(until("1 problem"));
+    scratch.write("a.edn", "{:slug :a :flow '(+ 1 1)}");
+    assert!(until("passed"));
+    child.kill().expect("it runs");
+    child.wait().expect("it ended");
+}
+
+#[test]
+fn coverage_names_steps_and_branches_that_no_test_reaches() {
+    let scratch = Scratch::new();
+    scratch.write(
+        "flow.edn",
+        "{:slug :flow
+ :flow '(let [n (:n (flow/input))]
+          (when (> n 5)
+            (flow/step :kv :large {:operation :set :key \"a\" :value n}))
+          (flow/step :kv :always {:operation :set :key \"b\" :value n})
+          (case n 1 :one 2 :two :more))}",
+    );
+    scratch.write(
+        "flow_test.edn",
+        "{:cases [{:input {:n 1}} {:input {:n 2}}]}",
+    );
+    let ran = test(&scratch, &["flow.edn", "--coverage"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(
+        ran.out.contains("1 of 2") && ran.out.contains("3 of 5"),
+        "{ran:?}"
+    );
+    for told in [
+        "flow.edn: the step :large is never called",
+        "flow.edn:3:11: `then` is never taken",
+        "`default` is never taken",
+    ] {
+        assert!(ran.err.contains(told), "{told}: {}", ran.err);
+    }
+    scratch.write(
+        "flow_test.edn",
+        "{:cases [{:input {:n 1}} {:input {:n 2}} {:input {:n 9}}]}",
+    );
+    let told = test(&scratch, &["flow.edn", "--coverage", "--json"]).json();
+    let flow = &told["coverage"][0];
+    for part in ["steps", "branches"] {
+        let all = flow[part].as_array().expect("a list");
+        assert!(
+            !all.is_empty() && all.iter().all(|it| it["reached"] == true),
+            "{told:#}"
+        );
+    }
+}
+
+const SORT: &str = "{:slug :sort
+ :requires [{:slot :ai :type :http-api :label \"Model\"}]
+ :flow '(:content (flow/step :llm :sort {:connection :ai :prompt (:mail (flow/input))}))}";
+
+#[test]
+fn an_evaluation_set_scores_the_results_of_a_flow() {
+    let scratch = Scratch::new();
+    scratch.write("sort.edn", SORT);
+    scratch.write("other.edn", "{:slug :other :flow '{:team \"support\"}}");
+    scratch.write(
+        "cases.jsonl",
+        "{\"name\": \"bill\", \"input\": {\"mail\": \"a\"}, \"expect\": {\"team\": \"billing\"}}
+{\"name\": \"outage\", \"input\": {\"mail\": \"b\"}, \"expect\": {\"team\": \"support\"}}
+",
+    );
+    let set = |scorers: &str| {
+        let text = format!(
+            "{{:flow \"sort.edn\" :repeat 2 :dataset \"cases.jsonl\" :scorers [{scorers}]
+               :mock {{:sort {{:content {{:team \"billing\" :reason \"x\"}}}}}}}}"
+        );
+        scratch.write("sort_eval.edn", text);
+    };
+    set(
+        "{:type :exact :at [:team] :pass 0.5} {:type :schema :schema [:map [:team [:enum \"billing\"]]]}
+         {:type :function :name :short :function (fn [{:keys [result]}] (/ 1.0 (inc (count (:reason result)))))}
+         {:type :judge :connection :ai :prompt \"Good.\" :mock {:content {:score 80 :reason \"fine\"}}}",
+    );
+    let told = test(&scratch, &["sort_eval.edn", "--json"]).json();
+    let means: Vec<(String, f64)> = told["scores"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|it| {
+            let mean = it["flows"][0]["mean"].as_f64().expect("a mean");
+            (it["name"].as_str().expect("a name").to_owned(), mean)
+        })
+        .collect();
+    let expected = [
+        ("exact", 0.5),
+        ("schema", 1.0),
+        ("short", 0.5),
+        ("judge", 0.8),
+    ];
+    let expected = expected.map(|(name, mean)| (name.to_owned(), mean));
+    assert_eq!(means, expected, "{told:#}");
+    assert_eq!(told["runs"].as_array().map(Vec::len), Some(4), "{told:#}");
+    assert_eq!(told["runs"][0]["scores"][3]["reason"], "fine", "{told:#}");
+    // Two flows are compared by case: one is right for the bill, the other for the outage.
+    let told = test(
+        &scratch,
+        &[
+            "sort_eval.edn",
+            "--compare",
+            "other.edn",
+            "--repeat",
+            "1",
+            "--json",
+        ],
+    )
+    .json();
+    assert_eq!(told["scores"][0]["difference"]["mean"], 0.0, "{told:#}");
+    assert_eq!(told["scores"][2]["difference"]["mean"], 0.5, "{told:#}");
+    assert_eq!(told["runs"].as_array().map(Vec::len), Some(4), "{told:#}");
+    set("{:type :exact :at [:team] :pass 0.8}");
+    let ran = test(&scratch, &["sort_eval.edn"]);
+    assert!(
+        ran.code == Some(1) && ran.err.contains("E1594") && ran.out.contains("0.15 to 0.85"),
+        "{ran:?}"
+    );
+}
+
+#[test]
+fn evaluation_sets_are_checked() {
+    let scratch = Scratch::new();
+    scratch.write("sort.edn", SORT);
+    let base = ":flow \"sort.edn\" :mock {:sort {:content 1}} :dataset [{:input {:mail \"a\"}}]";
+    for (text, told) in [
+        ("[]".to_owned(), "an evaluation set is a map"),
+        ("{:dataset []}".to_owned(), "`:flow` is the path"),
+        (
+            "{:flow \"sort.edn\" :dataset []}".to_owned(),
+            "has no cases",
+        ),
+        (
+            "{:flow \"sort.edn\" :dataset 1}".to_owned(),
+            "`:dataset` is a vector",
+        ),
+        (format!("{{{base}}}"), "`:scorers` is a vector"),
+        (format!("{{{base} :scorer []}}"), "did you mean `:scorers`?"),
+        (
+            format!("{{{base} :scorers [{{:type :exakt}}]}}"),
+            "`:type` of a scorer is",
+        ),
+        (
+            format!("{{{base} :scorers [{{:type :exact :pass 2}}]}}"),
+            "`:pass` is the least mean",
+        ),
+        (
+            format!("{{{base} :scorers [{{:type :schema :schema [:mapp]}}]}}"),
+            "`:schema` of a scorer",
+        ),
+        (
+            format!("{{{base} :repeat 0 :scorers [{{:type :exact}}]}}"),
+            "`:repeat` is a number",
+        ),
+        (
+            format!("{{{base} :scorers [{{:type :function :function (fn [_] 7)}}]}}"),
+            "the scorer `function` returned 7",
+        ),
+        (
+            format!(
+                "{{{base} :scorers [{{:type :function :function (fn [_] (throw (ex-info \"no\" {{}})))}}]}}"
+            ),
+            "the scorer `function`: ExceptionInfo: no",
+        ),
+        (
+            format!("{{{base} :scorers [{{:type :judge :connection :ai}}]}}"),
+            "`:prompt` of a judge",
+        ),
+    ] {
+        scratch.write("sort_eval.edn", &text);
+        let ran = test(&scratch, &["sort_eval.edn", "--quiet"]);
+        assert!(
+            ran.code != Some(0) && ran.err.contains(told) && !ran.err.contains("internal"),
+            "{text}: {ran:?}"
+        );
+    }
+    scratch.write("a.edn", "{:slug :a :flow '1}");
+    assert_eq!(test(&scratch, &["a.edn", "--repeat", "2"]).code, Some(2));
+}

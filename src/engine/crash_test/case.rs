@@ -5,11 +5,23 @@ use flowstone_lang::value::{PMap, Value};
 use super::TestError;
 use super::uses::Noted;
 use crate::codec;
+use crate::diagnostic::nearest;
 use crate::flow::name_of;
 use crate::ids::StepPath;
 
 /// The keys of a case.
-const KEYS: &[&str] = &["answers", "expect", "input", "invocation", "live", "mock"];
+const KEYS: &[&str] = &[
+    "answers",
+    "expect",
+    "input",
+    "invocation",
+    "live",
+    "mock",
+    "steps",
+    "tables",
+    "tool",
+    "values",
+];
 
 /// The inputs and expectations of a test.
 #[derive(Debug)]
@@ -25,6 +37,15 @@ pub struct Case {
     pub expect: Value,
     /// Whether to perform steps that change something outside, and call models, if no mock answers.
     pub live: bool,
+    /// The steps that the run is expected to call: a vector of ids in the order of their first calls, or a map of ids and
+    /// numbers of calls; nil: anything.
+    pub steps: Value,
+    /// The expected rows of tables, by name: vectors of maps with the columns that matter, in any order; nil: anything.
+    pub tables: Value,
+    /// The expected values of keys; nil: anything.
+    pub values: Value,
+    /// The name of the tool that an agent is expected to have called, with an answer; nil: anything.
+    pub tool: Value,
     /// Which of its mocks and answers were used.
     pub(super) noted: Noted,
 }
@@ -38,6 +59,10 @@ impl Default for Case {
             answers: Value::Nil,
             expect: Value::Nil,
             live: false,
+            steps: Value::Nil,
+            tables: Value::Nil,
+            values: Value::Nil,
+            tool: Value::Nil,
             noted: Noted::default(),
         }
     }
@@ -56,11 +81,14 @@ impl Case {
         for (key, _) in map.entries().iter() {
             let name = name_of(key).unwrap_or_default();
             if !KEYS.contains(&&*name) {
-                return bad(format!("a case has no `:{name}`"));
+                let near = nearest(&name, KEYS.iter().copied());
+                let near =
+                    near.map_or_else(String::new, |near| format!(": did you mean `:{near}`?"));
+                return bad(format!("a case has no `:{name}`{near}"));
             }
         }
         let part = |key: &str| value.get(key).cloned().unwrap_or(Value::Nil);
-        for key in ["answers", "mock"] {
+        for key in ["answers", "mock", "tables", "values"] {
             let part = part(key);
             if !part.is_nil() && part.as_map().is_none() {
                 return bad(format!("`:{key}` of a case is a map, not {}", part.kind()));
@@ -73,6 +101,10 @@ impl Case {
             answers: part("answers"),
             expect: part("expect"),
             live: part("live") == Value::Bool(true),
+            steps: part("steps"),
+            tables: part("tables"),
+            values: part("values"),
+            tool: part("tool"),
             noted: Noted::default(),
         })
     }
@@ -89,6 +121,10 @@ impl Case {
             (Value::keyword("answers"), self.answers.clone()),
             (Value::keyword("expect"), self.expect.clone()),
             (Value::keyword("live"), Value::Bool(self.live)),
+            (Value::keyword("steps"), self.steps.clone()),
+            (Value::keyword("tables"), self.tables.clone()),
+            (Value::keyword("values"), self.values.clone()),
+            (Value::keyword("tool"), self.tool.clone()),
         ]);
         codec::encode(&whole).map_err(|error| TestError::BadCase(error.to_string()))
     }

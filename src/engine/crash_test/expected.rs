@@ -2,7 +2,7 @@
 
 use flowstone_lang::value::{Exception, Value};
 
-use super::{Case, TestError, TestOutcome};
+use super::{Case, TestError, TestOutcome, observed};
 use crate::codec;
 use crate::flow::name_of;
 use crate::ports::RunStatus;
@@ -17,6 +17,12 @@ const ERROR: &[&str] = &["code", "data", "kind", "message"];
 /// # Errors
 /// When the expectation is malformed.
 pub fn unexpected(outcome: &TestOutcome, case: &Case) -> Result<Vec<String>, TestError> {
+    let mut problems = end(outcome, case)?;
+    problems.extend(observed::unexpected(outcome, case)?);
+    Ok(problems)
+}
+
+fn end(outcome: &TestOutcome, case: &Case) -> Result<Vec<String>, TestError> {
     if case.expect.is_nil() {
         return Ok(match outcome.status.as_str() {
             "completed" => Vec::new(),

@@ -19,13 +19,20 @@ use crate::observer::{NoObserver, Observer};
 use crate::ports::{
     JobQuery, JobStatus, MOST_JOBS, RunFilter, RunRow, StoreError, Stores, WaitFilter, WaitRow,
 };
+use crate::report::{RunReport, StepStatus};
 use crate::table::csv::{CsvContent, ExportCsv};
-use crate::table::{Filter, Partitions, TableName, TableTarget};
+use crate::table::{
+    Filter, Page, PageStart, Partitions, RowsQuery, TableName, TableQuery, TableTarget,
+};
 
 /// The id under which the processes of a test find its run.
 const NAME: &str = "test";
 /// Maximum number of turns; a flow that needs more does not end.
 const TURNS: u32 = 100_000;
+/// Maximum number of rows of a table that are compared with a case.
+const ROWS: usize = 10_000;
+/// Maximum number of rows of a page.
+const PAGE: usize = 1_000;
 
 /// The outcome of a test. It is all text, so that it can be compared and passed to another process.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -40,6 +47,24 @@ pub struct TestOutcome {
     /// How many crash points this process passed, and how many commits.
     pub points: u64,
     pub commits: u64,
+    /// The steps that the run called itself, in the order of their first calls: ids, with a number for each further call in a
+    /// loop, and types.
+    pub steps: Vec<CalledStep>,
+    /// The tools that agents of the run called, in order: names, and whether they returned.
+    pub tools: Vec<(String, bool)>,
+    /// The rows of the tables that the case has expectations of, as EDN text by name.
+    pub rows: BTreeMap<String, String>,
+}
+
+/// A step that a run called.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CalledStep {
+    /// Its id, without the number of the call.
+    pub id: String,
+    pub path: String,
+    pub kind: String,
+    /// Milliseconds on the clock of the test, if it has ended.
+    pub millis: Option<i64>,
 }
 
 /// Starts the flow, or resumes it where an earlier process left it; executes it to its end, replays it, and returns the
@@ -143,8 +168,7 @@ async fn answer(engine: &Engine, world: &World) -> Result<usize, TestError> {
             true => Some(Value::keyword("retry")),
             false => {
                 let step = step_of(&wait.path);
-                let id = step.split(['#', '?']).next().unwrap_or(step);
-                let id = id.rsplit('/').next().unwrap_or(id);
+                let id = id_of(step);
                 world.case.answer(&[&wait.path, step, id, &wait.key])
             }
         };
@@ -291,7 +315,17 @@ async fn tell(engine: &Engine, world: &World, run: &RunId) -> Result<TestOutcome
             }
         }
     }
+    let report = engine.show_run(run).await?;
+    let steps = report.steps.iter().map(|step| CalledStep {
+        id: id_of(&step.path).to_owned(),
+        path: step.path.clone(),
+        kind: step.kind.clone(),
+        millis: step.ended_ms.map(|ended| ended - step.started_ms),
+    });
     Ok(TestOutcome {
+        steps: steps.collect(),
+        tools: tools(&report),
+        rows: rows(stores, &world.case.tables).await?,
         status: row.status.name().to_owned(),
         end: row.result.or(row.error).unwrap_or_default(),
         contents: contents(stores, now_ms).await.map_err(of_store)?,
@@ -299,6 +333,71 @@ async fn tell(engine: &Engine, world: &World, run: &RunId) -> Result<TestOutcome
         points: world.points.passed(),
         commits: world.points.commits(),
     })
+}
+
+/// Returns the id of the step at a path.
+fn id_of(path: &str) -> &str {
+    let last = path.rsplit('/').next().unwrap_or(path);
+    last.split(['#', '?']).next().unwrap_or(last)
+}
+
+/// Returns the tools that agents called, and whether they returned.
+fn tools(report: &RunReport) -> Vec<(String, bool)> {
+    let calls = report.conversations().into_iter();
+    let calls = calls.flat_map(|conversation| conversation.turns);
+    let calls = calls.flat_map(|turn| turn.calls);
+    calls
+        .map(|call| {
+            let is_done = call.step.is_none_or(|step| step.status == StepStatus::Done);
+            (call.name, is_done)
+        })
+        .collect()
+}
+
+/// Returns the rows of the tables that a case names, as EDN text.
+async fn rows(stores: &Stores, expected: &Value) -> Result<BTreeMap<String, String>, TestError> {
+    let mut rows = BTreeMap::new();
+    let existing = stores.tables.names().await.map_err(of_store)?;
+    for (name, _) in expected.as_map().into_iter().flat_map(|map| map.iter()) {
+        let Some(name) = name_of(name).filter(|name| existing.iter().any(|it| **it == **name))
+        else {
+            continue;
+        };
+        let target = TableTarget {
+            name: TableName::Name(name.to_string()),
+            partitions: Partitions::All,
+        };
+        rows.insert(name.to_string(), all_rows(stores, target).await?);
+    }
+    Ok(rows)
+}
+
+/// Returns the rows of a table as EDN text.
+async fn all_rows(stores: &Stores, table: TableTarget) -> Result<String, TestError> {
+    let mut rows = Vec::new();
+    loop {
+        let query = TableQuery::Rows(RowsQuery {
+            table: table.clone(),
+            select: Vec::new(),
+            filter: Filter::ALL,
+            sort: Vec::new(),
+            page: Page {
+                limit: PAGE,
+                from: PageStart::Offset(rows.len()),
+                total: false,
+            },
+        });
+        let text = stores.tables.query(query).await.map_err(of_store)?;
+        let page = codec::decode(&text).unwrap_or(Value::Nil);
+        let found = page.get("rows").and_then(Value::as_vector);
+        let before = rows.len();
+        rows.extend(found.into_iter().flat_map(|page| page.iter().cloned()));
+        if rows.len() - before < PAGE || rows.len() >= ROWS {
+            break;
+        }
+    }
+    let rows = codec::encode(&Value::vector(rows));
+    rows.map_err(|error| TestError::BadCase(error.to_string()))
 }
 
 /// Returns all keys and tables, as text.

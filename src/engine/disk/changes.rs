@@ -43,9 +43,10 @@ impl Found {
 pub(crate) struct Stamp(Option<u64>);
 
 impl Stamp {
-    pub(crate) fn of(files: &[Found]) -> Stamp {
+    /// Returns the state of the files of flows, and of those with code that they share.
+    pub(crate) fn of(files: &[Found], shared: &[Found]) -> Stamp {
         let mut hasher = DefaultHasher::new();
-        for file in files {
+        for file in files.iter().chain(shared) {
             (&file.path, file.changed, file.length).hash(&mut hasher);
         }
         Stamp(Some(hasher.finish()))

@@ -212,6 +212,12 @@ pub(crate) async fn dry_run(engine: &Engine, script: Script) -> Result<DryRunRep
                 .to_owned(),
         });
     };
+    if let Err(finding) = loaded.flow.libraries.load(&session) {
+        return Err(EngineError::BadProgram {
+            run: script.run.to_string(),
+            detail: finding.message,
+        });
+    }
     let place = Place {
         services: engine.services.clone(),
         run: script.run,

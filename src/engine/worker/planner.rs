@@ -87,7 +87,7 @@ impl Planner {
 
     fn read_files(&mut self) {
         let files = gather(&self.paths);
-        let stamp = Stamp::of(&files);
+        let stamp = Stamp::of(&files, &gather(&self.engine.shared_code().paths()));
         if stamp == self.stamp {
             return;
         }

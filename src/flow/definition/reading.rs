@@ -27,6 +27,7 @@ const KEYS: &[&str] = &[
     "marketplace",
     "mcp",
     "name",
+    "namespaces",
     "publish-media",
     "requires",
     "schedules",
@@ -162,6 +163,7 @@ pub(crate) fn flow(sources: &Sources, map: &Value) -> (Option<Flow>, Vec<Diagnos
         starts,
         llm_providers: values(llm_providers),
         mcp,
+        libraries: Rc::default(),
         definition: map.clone(),
         digest: None,
     });

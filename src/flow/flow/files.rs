@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
+use crate::libraries::{LibraryFiles, LibraryText, NoLibraries, PREFIX, paths_of};
+
 /// Reads the files that `#flow/include` names. Paths are relative to the folder of the main file.
 pub trait FlowFiles {
     /// Returns the text of a file.
@@ -10,6 +12,11 @@ pub trait FlowFiles {
     /// # Errors
     /// A message that states the reason.
     fn read(&self, path: &str) -> Result<String, String>;
+
+    /// Returns the namespaces that flows of the project share.
+    fn libraries(&self) -> &dyn LibraryFiles {
+        &NoLibraries
+    }
 }
 
 /// Finds the flows that a flow calls by name.
@@ -31,6 +38,21 @@ impl FlowFiles for StoredFiles {
             .get(path)
             .cloned()
             .ok_or_else(|| "it is not part of the stored program".to_owned())
+    }
+
+    fn libraries(&self) -> &dyn LibraryFiles {
+        self
+    }
+}
+
+impl LibraryFiles for StoredFiles {
+    fn find(&self, name: &str) -> Result<Option<LibraryText>, String> {
+        let found = paths_of(name).into_iter().find_map(|path| {
+            let text = self.0.get(&format!("{PREFIX}{path}"))?;
+            let text = text.as_str().into();
+            Some(LibraryText { path, text })
+        });
+        Ok(found)
     }
 }
 

@@ -17,6 +17,7 @@ use crate::codec;
 use crate::definition;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::forms;
+use crate::libraries::{Libraries, PREFIX};
 use crate::permission::PlannedNeed;
 use crate::ports::Program;
 use crate::schedule;
@@ -107,6 +108,11 @@ pub fn check_code(
         drop(sources);
         checked.needs = std::mem::take(&mut calls.needs);
         checked.called = std::mem::take(&mut calls.called);
+        if let Err(finding) = loaded.flow.libraries.load(session) {
+            checked.findings.extend(calls.findings);
+            checked.findings.push(*finding);
+            return checked;
+        }
         let compiled = compile::check_code(session, &loaded.flow, &calls.code);
         checked.body = compiled.body;
         let mut code = compiled.findings;
@@ -173,8 +179,12 @@ pub fn read(session: &Session, files: &dyn FlowFiles, main: &Main<'_>) -> Checke
             });
         }
     };
+    let (libraries, in_libraries) = match &forms[..] {
+        [only @ Value::Map(_)] => Libraries::of(session, files.libraries(), only),
+        _ => (Libraries::default(), Vec::new()),
+    };
     let sources = session.world().sources.borrow();
-    let (flow, findings) = match &forms[..] {
+    let (flow, mut findings) = match &forms[..] {
         [] => (
             None,
             vec![
@@ -198,6 +208,7 @@ pub fn read(session: &Session, files: &dyn FlowFiles, main: &Main<'_>) -> Checke
             ],
         ),
     };
+    findings.extend(in_libraries);
     // Errors in schedules do not affect a run.
     let is_usable = findings.iter().all(|finding| {
         finding.severity != Severity::Error
@@ -207,9 +218,14 @@ pub fn read(session: &Session, files: &dyn FlowFiles, main: &Main<'_>) -> Checke
     let loaded = flow.filter(|_| is_usable).map(|flow| {
         let mut files = reading.used.take();
         files.insert(MAIN.to_owned(), main.text.to_owned());
+        for library in libraries.texts().values() {
+            let path = format!("{PREFIX}{}", library.path);
+            files.insert(path, library.text.to_string());
+        }
         LoadedFlow {
             flow: Rc::new(Flow {
                 digest: Some(content_digest(&files).into()),
+                libraries: Rc::new(libraries),
                 ..flow
             }),
             program: program(main, files),

@@ -17,6 +17,7 @@ pub(super) const FNS: &[Native] = &[
     DESTRUCTURE_REQUIRED,
     LAZY_SEQ_OF,
     NEW_EXCEPTION,
+    BRANCH_TAKEN,
     NO_CASE,
     POP_THREAD_BINDINGS,
     PUSH_THREAD_BINDINGS,
@@ -211,6 +212,18 @@ const REFUSE_FORM: Native = Native {
         };
         let refused = Exception::new(Class::COMPILER_EXCEPTION, code, args.text(3)?.as_str());
         Err(refused.hint(args.text(4)?.as_str()).at(place).into())
+    },
+};
+
+const BRANCH_TAKEN: Native = Native {
+    name: "branch-taken*",
+    usage: "(branch-taken* number)",
+    doc: "Records that a branch of a measured program is taken. The compiler writes calls of it.",
+    examples: &[],
+    arity: Arity::exactly(1),
+    run: |vm, args| {
+        vm.world().take_branch(args.index(0)?);
+        Ok(Value::Nil)
     },
 };
 

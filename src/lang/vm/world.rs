@@ -4,12 +4,12 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use super::Vm;
+use super::{Coverage, Vm};
 use crate::value::drops::after_deferred;
 use crate::value::meter;
 use crate::value::{
     Conditionals, FixedState, Namespace, Native, Object, Origin, PrintOptions, RecordType, Result,
-    Sources, Symbol, Value, Var, collect_few,
+    Sources, Span, Symbol, Value, Var, collect_few,
 };
 
 /// Services of the layers above the VM, with which it evaluates forms and finds library code.
@@ -88,6 +88,8 @@ pub struct World {
     library: Cell<u32>,
     /// The number of changes that programs made to state shared by all evaluations of the session.
     generation: Cell<u64>,
+    /// Records which branches are taken, if that is measured.
+    coverage: RefCell<Option<Rc<Coverage>>>,
 }
 
 impl World {
@@ -149,6 +151,35 @@ impl World {
             loading: RefCell::default(),
             library: Cell::new(0),
             generation: Cell::new(0),
+            coverage: RefCell::default(),
+        }
+    }
+
+    /// Compiles from now on so that it is recorded which branches are taken.
+    pub fn measure(&self, coverage: Rc<Coverage>) {
+        *self.coverage.borrow_mut() = Some(coverage);
+    }
+
+    /// Tells whether it is recorded which branches are taken.
+    pub(crate) fn is_measured(&self) -> bool {
+        self.coverage.borrow().is_some()
+    }
+
+    /// Returns the number of a new branch at a place, if branches are measured and the place is in the program's own text.
+    pub(crate) fn branch(&self, span: Span, label: &str) -> Option<usize> {
+        let coverage = self.coverage.borrow();
+        let sources = self.sources.borrow();
+        let is_own = span.is_some() && !sources.is_library(span.source);
+        coverage
+            .as_ref()
+            .filter(|_| is_own)?
+            .add(&sources, span, label)
+    }
+
+    /// Records that a branch is taken.
+    pub(crate) fn take_branch(&self, number: usize) {
+        if let Some(coverage) = &*self.coverage.borrow() {
+            coverage.take(number);
         }
     }
 

@@ -146,10 +146,14 @@ pub struct Check {
 }
 
 /// Prints a completion script for a shell
+///
+/// With the script, the shell completes commands and options, and what the project has: flows, runs, open waits, connections,
+/// step types, error codes and pages of the manual. Print the script again after an update.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowstone completions bash > ~/.local/share/bash-completion/completions/flowstone
-  flowstone completions zsh > ~/.zfunc/_flowstone")]
+  flowstone completions zsh > ~/.zfunc/_flowstone
+  flowstone completions fish > ~/.config/fish/completions/flowstone.fish")]
 pub struct Completions {
     pub shell: Shell,
 }

@@ -23,6 +23,7 @@ use super::home::{Project, SETTINGS};
 use super::needs::Needs;
 use super::output;
 use super::report::{self, Report, Shown, unreadable};
+use super::test::is_of_tests;
 use super::{App, against, ask, flow_file, graph};
 pub use crate::json::of_findings;
 
@@ -249,6 +250,7 @@ pub fn gather(path: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
 fn is_flow(path: &Path) -> bool {
     let ending = path.extension().unwrap_or_default();
     ENDINGS.iter().any(|known| ending == *known)
+        && !is_of_tests(path)
         // Reading a pipe would block.
         && path.is_file()
         && fs::read_to_string(path)

@@ -1,17 +1,17 @@
 //! `flowstone completions SHELL`.
 
-use std::io::{self, Write};
-
-use super::args::{Cli, Completions};
+use super::args::Completions;
+use super::complete::script;
 use super::exit::Exit;
+use super::output;
 
 /// Prints the script.
 pub fn run(args: &Completions) -> Exit {
-    let mut script = Vec::new();
-    let mut command = Cli::whole();
-    clap_complete::generate(args.shell, &mut command, "flowstone", &mut script);
-    match io::stdout().write_all(&script) {
-        Ok(()) => Exit::Completed,
-        Err(_) => Exit::Failed,
+    match script(&args.shell.to_string()) {
+        Some(script) => {
+            output::whole(&String::from_utf8_lossy(&script));
+            Exit::Completed
+        }
+        None => Exit::Failed,
     }
 }

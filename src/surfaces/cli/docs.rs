@@ -1,5 +1,7 @@
 //! `flowstone docs` and `flowstone explain`: the manual that is in the program.
 
+mod man;
+
 use flowstone_engine::json::to_json;
 use flowstone_engine::text::nearest;
 use flowstone_flow::step::StepError;
@@ -25,6 +27,7 @@ pub fn run(args: &Docs) -> Exit {
     let (done, as_json) = match &args.command {
         DocsCommand::Find(args) => (find(args), args.json),
         DocsCommand::List(args) => (Ok(list(args)), args.json),
+        DocsCommand::Man(args) => (man::print(args), false),
         DocsCommand::Show(args) => (show(args), args.json),
     };
     ended(done, as_json)

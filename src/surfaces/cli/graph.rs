@@ -1,6 +1,8 @@
 //! `flowstone graph`: checks graph specs and prints the flows that they are compiled to. Also reads graph specs that
 //! other commands get as arguments.
 
+mod picture;
+
 use std::io::Write as _;
 use std::path::Path;
 use std::rc::Rc;
@@ -34,6 +36,7 @@ pub fn run(args: &Graph, app: &dyn App) -> Exit {
     let (done, as_json) = match &args.command {
         GraphCommand::Eject(args) => (eject(args, app), args.json),
         GraphCommand::Import(args) => (import(args, app), args.json),
+        GraphCommand::Picture(args) => (picture::run(args, app), false),
         GraphCommand::Schema(_) => {
             output::json(&schema());
             (Ok(Exit::Completed), false)

@@ -43,6 +43,23 @@ pub fn end_after(body: impl FnOnce() -> i32 + Send + 'static) -> io::Result<Infa
     }
 }
 
+/// Starts a thread with a stack of this size in a scope.
+///
+/// # Errors
+/// When the system cannot start a thread.
+pub fn spawn_scoped<'scope, 'env>(
+    scope: &'scope thread::Scope<'scope, 'env>,
+    body: impl FnOnce() + Send + 'scope,
+) -> io::Result<()> {
+    let thread = thread::Builder::new().stack_size(SIZE);
+    let spawned = thread.spawn_scoped(scope, move || {
+        let here = 0_u8;
+        TOP.set(std::ptr::from_ref(&here).addr());
+        body();
+    });
+    spawned.map(drop)
+}
+
 /// Returns the lowest address that the stack may use; 0 if it is not known.
 pub fn limit() -> usize {
     TOP.get().saturating_sub(SIZE - MARGIN)

@@ -10,10 +10,13 @@ pub(super) fn if_(cx: &mut Analyzer<'_>, form: &Value, items: &[Value]) -> Resul
     expect_items(cx, items, 3, 4, "(if test then else)")?;
     let span = cx.place;
     let test = cx.not_tail(|cx| cx.item(&items[1], form, 1))?;
-    let then = cx.item(&items[2], form, 2)?;
+    let then = arm(cx, &items[2], (form, 2), "then")?;
     let otherwise = match items.get(3) {
-        Some(otherwise) => cx.item(otherwise, form, 3)?,
-        None => Node::constant(Value::Nil, span),
+        Some(otherwise) => arm(cx, otherwise, (form, 3), "else")?,
+        None => match cx.vm.world().is_measured() {
+            true => arm(cx, &Value::Nil, (form, 3), "else")?,
+            false => Node::constant(Value::Nil, span),
+        },
     };
     let parts = Kind::If {
         test: Box::new(test),
@@ -21,6 +24,23 @@ pub(super) fn if_(cx: &mut Analyzer<'_>, form: &Value, items: &[Value]) -> Resul
         otherwise: Box::new(otherwise),
     };
     Ok(Node::new(parts, span))
+}
+
+/// Analyses a branch, which records that it is taken if branches are measured.
+fn arm(
+    cx: &mut Analyzer<'_>,
+    item: &Value,
+    (form, idx): (&Value, usize),
+    label: &str,
+) -> Result<Node> {
+    let Some(number) = cx.vm.world().branch(cx.place, label) else {
+        return cx.item(item, form, idx);
+    };
+    let taken = List::of([
+        Value::symbol("clojure.core/branch-taken*"),
+        Value::from(number),
+    ]);
+    cx.node(&List::of([Value::symbol("do"), taken, item.clone()]))
 }
 
 pub(super) fn do_(cx: &mut Analyzer<'_>, form: &Value, items: &[Value]) -> Result<Node> {
@@ -84,7 +104,8 @@ pub(super) fn case(cx: &mut Analyzer<'_>, form: &Value, items: &[Value]) -> Resu
     let mut branches = Vec::new();
     let mut at = 2;
     while at + 1 < items.len() {
-        branches.push(cx.item(&items[at + 1], form, at + 1)?);
+        let label = format!("case {}", at / 2);
+        branches.push(arm(cx, &items[at + 1], (form, at + 1), &label)?);
         let tests = match &items[at] {
             Value::List(list) => list.iter().cloned().collect(),
             test => vec![test.clone()],
@@ -105,7 +126,7 @@ pub(super) fn case(cx: &mut Analyzer<'_>, form: &Value, items: &[Value]) -> Resu
         at += 2;
     }
     let default = match &held {
-        None => cx.item(&items[at], form, at)?,
+        None => arm(cx, &items[at], (form, at), "default")?,
         Some((_, name, _)) => cx.node(&List::of([
             Value::symbol("clojure.core/no-case"),
             Value::Symbol(*name),

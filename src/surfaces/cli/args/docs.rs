@@ -1,6 +1,8 @@
 //! Arguments of `flowstone docs` and `flowstone explain`.
 
-use clap::{Args, Subcommand};
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueHint};
 
 /// Finds and shows pages of the manual, which is in the program
 #[derive(Debug, Args)]
@@ -13,6 +15,7 @@ pub struct Docs {
 pub enum DocsCommand {
     Find(DocsFind),
     List(DocsList),
+    Man(DocsMan),
     Show(DocsShow),
 }
 
@@ -44,6 +47,21 @@ pub struct DocsList {
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
+}
+
+/// Prints the manual page of a command for `man`, or writes those of all commands
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  flowstone docs man runs fork | man -l -
+  flowstone docs man --to ~/.local/share/man/man1")]
+pub struct DocsMan {
+    /// The command, such as `runs fork` [default: the page about the whole program]
+    #[arg(value_name = "COMMAND")]
+    pub command: Vec<String>,
+
+    /// Write the pages of all commands into this folder
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with = "command")]
+    pub to: Option<PathBuf>,
 }
 
 /// Shows a page of the manual as Markdown

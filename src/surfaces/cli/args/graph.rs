@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueHint};
+use clap::{Args, Subcommand, ValueEnum, ValueHint};
 
 use super::Home;
 
-/// Checks graph specs, and turns them into flows
+/// Checks graph specs, turns them into flows, and draws flows
 ///
 /// A graph spec is a JSON file of nodes and edges. `flowstone run agent.json` runs it like any flow.
 #[derive(Debug, Args)]
@@ -19,6 +19,7 @@ pub struct Graph {
 pub enum GraphCommand {
     Eject(GraphEject),
     Import(GraphImport),
+    Picture(GraphPicture),
     Schema(GraphSchema),
     Validate(GraphValidate),
 }
@@ -65,6 +66,46 @@ pub struct GraphImport {
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
+}
+
+/// Draws the steps of a flow, with its branches, and the path that a run took
+///
+/// The picture is made from the text of the flow: steps in their order, branches, repetitions, what runs concurrently, and agents
+/// with their tools. With --run, each step shows how it ended, how often it was called, and how long it took.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  flowstone graph picture flows/expense-approval.edn > approval.svg
+  flowstone graph picture refund --run 01JZ --to refund.svg
+  flowstone graph picture refund --format mermaid")]
+pub struct GraphPicture {
+    /// The flow file, or the name of a flow
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub flow: PathBuf,
+
+    /// The language of the picture
+    #[arg(long, value_enum, default_value_t = PictureFormat::Svg)]
+    pub format: PictureFormat,
+
+    /// Show what this run did
+    #[arg(long, value_name = "RUN")]
+    pub run: Option<String>,
+
+    /// The file to write [default: standard output]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub to: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub home: Home,
+}
+
+/// The language of a picture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum PictureFormat {
+    /// For Graphviz
+    Dot,
+    /// For Markdown pages that draw it
+    Mermaid,
+    Svg,
 }
 
 /// Prints the JSON Schema (2020-12) of graph specs

@@ -19,10 +19,16 @@ use crate::cli::args::{Exchanges, Permits};
   flowstone test flows/summarize.edn --replay answers
   flowstone test flow.edn --input '{:n 3}' --mock mocks.edn --answer 'approval={:action :approve}'
 
+  flowstone test . --junit report.xml
+  flowstone test flows/ --watch --filter refund
+  flowstone test flows/ --coverage
+  flowstone test sort-mail_eval.edn --repeat 5 --compare sort-mail-2.edn
+
 A case beside the flow, in flows/NAME/test.edn for flows/NAME.edn, is taken where --case names no other:
   {:input {:url \"https://example.com\"} :mock {:fetch {:status 200 :body \"hello\"}} :answers {:approval {:action :approve}}}")]
 pub struct Test {
-    /// Flow files, names of flows, or folders, in which each flow with a case is tested
+    /// Flow files, names of flows, files of cases, files with tests of clojure.test, or folders with any of them; or
+    /// evaluation sets (files that end in _eval.edn)
     #[arg(required = true, value_name = "FLOW", value_hint = ValueHint::AnyPath)]
     pub flows: Vec<PathBuf>,
 
@@ -59,6 +65,42 @@ pub struct Test {
     /// Kill the process at every commit and effect, resume in another, and compare the results
     #[arg(long, conflicts_with = "record")]
     pub crash_everywhere: bool,
+
+    /// Test only the cases whose names contain this text
+    #[arg(long, value_name = "TEXT")]
+    pub filter: Option<String>,
+
+    /// Folder where `require` in tests of clojure.test looks for namespaces; may be repeated
+    #[arg(long = "path", value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub paths: Vec<PathBuf>,
+
+    /// Number of tests to perform at once [default: one for each core]
+    #[arg(long, short = 'j', value_name = "N")]
+    pub jobs: Option<usize>,
+
+    /// Number of runs of each case of an evaluation set [default: what the set says]
+    #[arg(long, value_name = "N", value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=1000))]
+    pub repeat: Option<usize>,
+
+    /// Evaluate this flow, too, and compare it with that of the evaluation set
+    #[arg(long, value_name = "FLOW", value_hint = ValueHint::FilePath)]
+    pub compare: Option<PathBuf>,
+
+    /// Report which steps and branches of the flows the tests reach
+    #[arg(long, conflicts_with_all = ["crash_everywhere", "tap"])]
+    pub coverage: bool,
+
+    /// Test again whenever a file of the tests changes
+    #[arg(long, conflicts_with_all = ["json", "tap", "junit", "record"])]
+    pub watch: bool,
+
+    /// Write a report for CI servers, as JUnit's XML, to this file
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub junit: Option<PathBuf>,
+
+    /// Print the results as lines of TAP, the Test Anything Protocol
+    #[arg(long, conflicts_with = "json")]
+    pub tap: bool,
 
     /// Print the result of the flow
     #[arg(long)]

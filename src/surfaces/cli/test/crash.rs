@@ -18,6 +18,8 @@ pub struct Plan<'a> {
     pub args: &'a Test,
     /// The flow file.
     pub file: &'a Path,
+    /// The folder with recorded answers.
+    pub replay: Option<&'a Path>,
     /// The folder for scratch homes.
     pub folder: &'a Path,
     /// The file with the case.
@@ -136,7 +138,8 @@ fn at(plan: &Plan<'_>, program: &Path, point: u64) -> Result<Crashes, String> {
             .arg("--test-home")
             .arg(&home);
         command.args(["--quiet", "--json"]);
-        if let Some(folder) = &plan.args.exchanges.replay {
+        let recorded = plan.replay.or(plan.args.exchanges.replay.as_deref());
+        if let Some(folder) = recorded {
             command.arg("--replay").arg(folder);
         }
         command.args(plan.args.permits.to_args());
