@@ -66,6 +66,7 @@ mod graph_ends;
 mod graph_http;
 #[cfg(unix)]
 mod graph_mcp;
+mod graph_published;
 mod graph_stream;
 mod graph_warnings;
 mod help;
@@ -153,4 +154,5 @@ mod tree;
 mod tree_commands;
 mod tree_elsewhere;
 mod tree_reach;
+mod tree_walks;
 mod waits;
