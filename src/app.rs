@@ -70,7 +70,8 @@ impl App for Flowstone {
     }
 
     fn embedder<'a>(&self, engine: &'a Engine) -> Result<Option<Box<dyn Embedder + 'a>>, Report> {
-        let embedder = embedder::of_project(engine.settings(), engine.secrets());
+        let logins = (engine.home(), || engine.now_ms());
+        let embedder = embedder::of_project(engine.settings(), engine.secrets(), logins);
         let embedder = embedder.map_err(|message| Report::error("E0709", message))?;
         Ok(embedder.map(|embedder| Box::new(embedder) as Box<dyn Embedder + 'a>))
     }

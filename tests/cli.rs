@@ -39,6 +39,7 @@ mod agents_rights;
 mod agents_servers;
 #[cfg(unix)]
 mod agents_sessions;
+mod agents_wire;
 #[cfg(unix)]
 mod api_routes;
 mod bad_input;
@@ -66,6 +67,7 @@ mod graph_ends;
 mod graph_http;
 #[cfg(unix)]
 mod graph_mcp;
+mod graph_published;
 mod graph_stream;
 mod graph_warnings;
 mod help;
@@ -156,4 +158,5 @@ mod tree;
 mod tree_commands;
 mod tree_elsewhere;
 mod tree_reach;
+mod tree_walks;
 mod waits;

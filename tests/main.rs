@@ -11,7 +11,9 @@ mod decisions;
 mod flows;
 mod golden;
 mod graphs;
+mod mutations;
 mod program;
 #[expect(dead_code, reason = "the tests of the steps use the rest")]
 mod server;
 mod tidy;
+mod walks;

@@ -46,21 +46,12 @@ pub fn read(text: &str) -> Result<Json, JsonTextError> {
     Ok(json)
 }
 
-/// Tells whether a number lost digits when it was read: an integer that only a float could hold.
-pub fn is_rounded(value: &Json) -> bool {
-    match value {
-        Json::Number(number) => number
-            .as_f64()
-            .is_some_and(|it| !number.is_i64() && !number.is_u64() && is_beyond(it)),
-        Json::Array(items) => items.iter().any(is_rounded),
-        Json::Object(members) => members.values().any(is_rounded),
-        Json::Null | Json::Bool(_) | Json::String(_) => false,
+/// Returns the first integer of more than 64 bits in a JSON text, which readers round. Floats, such as `1e22`, are not integers.
+pub fn long_integer(text: &str) -> Option<String> {
+    match (Scan { text, at: 0 }).check() {
+        Err(JsonTextError::Digits { digits, .. }) => Some(digits),
+        Ok(()) | Err(JsonTextError::Syntax(_) | JsonTextError::Twice { .. }) => None,
     }
-}
-
-/// Whole numbers of 64 bits end here.
-fn is_beyond(number: f64) -> bool {
-    number.fract() == 0.0 && number.abs() >= 9.2e18
 }
 
 /// Walks over a text that is JSON.

@@ -10,7 +10,7 @@ use flowstone_engine::{Engine, EngineError};
 use flowstone_lang::value::Value;
 use flowstone_model::table::{
     Cell, Filter, Page, PageStart, RowChoice, RowsQuery, Sort, TableName, TableOp, TableQuery,
-    TableTarget, WriteMode, WriteRows,
+    TableTarget, Test, WriteMode, WriteRows,
 };
 use serde_json::Value as Json;
 
@@ -61,7 +61,7 @@ impl Rows {
     pub async fn list_under(self, engine: &Engine, prefix: &str) -> Result<Vec<Json>, EngineError> {
         let filter = Filter::Test {
             column: KEY.to_owned(),
-            test: flowstone_model::table::Test::StartsWith,
+            test: Test::StartsWith,
             operands: vec![Cell::Text(prefix.to_owned())],
         };
         let mut all = Vec::new();
@@ -92,7 +92,7 @@ impl Rows {
     pub async fn get_in(self, stores: &Stores, key: &str) -> Result<Option<Json>, EngineError> {
         let filter = Filter::Test {
             column: KEY.to_owned(),
-            test: flowstone_model::table::Test::Equal,
+            test: Test::Equal,
             operands: vec![Cell::Text(key.to_owned())],
         };
         Ok(self.rows(stores, filter, 0).await?.into_iter().next())
@@ -137,6 +137,51 @@ impl Rows {
         };
         engine.stores().tables.apply(op, engine.now_ms()).await?;
         Ok(true)
+    }
+
+    /// Deletes a definition if it is still this one.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub async fn delete_exact(
+        self,
+        engine: &Engine,
+        key: &str,
+        data: &Json,
+    ) -> Result<(), EngineError> {
+        let is = |column: &str, text: String| Filter::Test {
+            column: column.to_owned(),
+            test: Test::Equal,
+            operands: vec![Cell::Text(text)],
+        };
+        let filter = Filter::And(vec![is(KEY, key.to_owned()), is(DATA, data.to_string())]);
+        self.delete_where(engine, filter).await
+    }
+
+    /// Deletes the definitions whose keys begin like this.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub async fn delete_under(self, engine: &Engine, prefix: &str) -> Result<(), EngineError> {
+        let filter = Filter::Test {
+            column: KEY.to_owned(),
+            test: Test::StartsWith,
+            operands: vec![Cell::Text(prefix.to_owned())],
+        };
+        self.delete_where(engine, filter).await
+    }
+
+    async fn delete_where(self, engine: &Engine, filter: Filter) -> Result<(), EngineError> {
+        let op = TableOp::Delete {
+            table: self.target(),
+            rows: RowChoice::Where(filter),
+        };
+        match engine.stores().tables.apply(op, engine.now_ms()).await {
+            Ok(_) => Ok(()),
+            // The table does not exist yet, so nothing was stored.
+            Err(StoreError::Rejected { kind, .. }) if kind == NOT_FOUND => Ok(()),
+            Err(error) => Err(error.into()),
+        }
     }
 
     async fn write(

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use flowstone_flow::embedder::{EmbedError, Embedder};
 use flowstone_flow::flow::name_of;
-use flowstone_flow::permission::{NetAllow, NetRow};
+use flowstone_flow::permission::{Host, NetAllow, NetRow};
 use flowstone_flow::ports::{Secret, Secrets, StepExchanges};
-use flowstone_flow::step::LocalFuture;
+use flowstone_flow::step::{LocalFuture, StepContext, StepError};
 use flowstone_lang::value::Value;
 use reqwest::{Method, Url};
 use serde_json::{Value as Json, json};
@@ -25,6 +25,7 @@ use crate::http::joined;
 use crate::http::route::Route;
 use crate::http::settings::usual_of;
 use crate::llm::PROVIDERS;
+use crate::oauth::{self, Borrower};
 
 /// Maximum numbers of texts and bytes of one request.
 const BATCH: usize = 64;
@@ -40,6 +41,12 @@ const KEYS: &[&str] = &["base-url", "connection", "dimensions", "model"];
 
 type Find<'a> = Box<dyn Fn(&str) -> Option<Secret> + 'a>;
 
+/// Where the logins of connections are.
+struct Logins<'a> {
+    home: &'a Path,
+    now_ms: Box<dyn Fn() -> i64 + 'a>,
+}
+
 /// An embedder that is called over HTTP.
 pub struct HttpEmbedder<'a> {
     /// The name of the model, with the length of its vectors.
@@ -54,6 +61,7 @@ pub struct HttpEmbedder<'a> {
     /// The default names of the key.
     keys: Vec<String>,
     find: Find<'a>,
+    logins: Option<Logins<'a>>,
 }
 
 /// Checks `:search` of a project's settings.
@@ -115,18 +123,31 @@ pub fn embedder<'a>(
         auth: connection.auth,
         keys,
         find: Box::new(find),
+        logins: None,
     }))
 }
 
-/// Returns the embedder of a project for use outside of runs.
+/// Returns the embedder of a project for use outside of runs. `home` is the folder of the project's data.
 ///
 /// # Errors
 /// As [`embedder`].
 pub fn of_project<'a>(
     settings: &Value,
     secrets: &'a dyn Secrets,
+    (home, now_ms): (&'a Path, impl Fn() -> i64 + 'a),
 ) -> Result<Option<HttpEmbedder<'a>>, String> {
-    embedder(settings, move |name| secrets.find(name))
+    let found = embedder(settings, move |name| secrets.find(name))?;
+    Ok(found.map(|it| it.with_logins(home, now_ms)))
+}
+
+/// Returns the embedder of a project for a step, whose run records or replays its requests.
+///
+/// # Errors
+/// As [`embedder`].
+pub fn of_step(cx: &StepContext) -> Result<Option<HttpEmbedder<'_>>, String> {
+    let found = embedder(cx.settings(), |name| cx.secret_of_settings(name))?;
+    let found = found.map(|it| it.with_logins(cx.home(), || cx.now_ms()));
+    Ok(found.map(|it| it.seen_by(cx.exchanges())))
 }
 
 /// Returns the named connection: one of the settings, or a provider.
@@ -148,6 +169,10 @@ fn connection(settings: &Value, fields: Fields<'_>) -> Result<Connection, String
         Some((_, entry)) => {
             let place = format!("flowstone.edn :connections :{name}");
             connection.add(&place, entry).map_err(words)?;
+            if let Auth::Login(oauth) = &mut connection.auth {
+                oauth.connection = name.to_string();
+                oauth.base_url.clone_from(&connection.base_url);
+            }
         }
         None if PROVIDERS.iter().any(|it| it.id == &*name) => {
             connection.backend = Some(name.to_string());
@@ -223,20 +248,64 @@ fn batch(texts: &[String]) -> usize {
     fitting.count().max(1)
 }
 
-impl HttpEmbedder<'_> {
+/// The settings name the server of an embedder, so its login is used for it.
+impl Borrower for HttpEmbedder<'_> {
+    fn home(&self) -> &Path {
+        let logins = self.logins.as_ref();
+        logins.map_or(Path::new(""), |logins| logins.home)
+    }
+
+    fn now_ms(&self) -> i64 {
+        self.logins.as_ref().map_or(0, |logins| (logins.now_ms)())
+    }
+
+    /// Errors have no token but the one of the request, which [`HttpEmbedder::failed`] replaces.
+    fn hide(&self, _: &str) {}
+
+    fn admit(&self, _: &str, _: &Host) -> Result<(), StepError> {
+        Ok(())
+    }
+
+    fn client_secret(&self, connection: &str, name: &str, _: &Host) -> Result<Secret, StepError> {
+        (self.find)(name).ok_or_else(|| {
+            let message = format!("the secret `{name}`, which `:{connection}` needs, is not set");
+            StepError::new("E0752", "missing-secret", message)
+        })
+    }
+}
+
+/// Returns the error of a login as one of the embedder.
+fn of_login(error: StepError) -> EmbedError {
+    EmbedError {
+        code: error.code,
+        kind: error.kind,
+        message: format!("the embedder: {}", error.message),
+        hint: error.hints.into_iter().next(),
+    }
+}
+
+impl<'a> HttpEmbedder<'a> {
     async fn ask(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, EmbedError> {
         let mut body =
             json!({"model": self.wire_model, "input": texts, "encoding_format": "float"});
         if let Some(dimensions) = self.dimensions {
             body["dimensions"] = Json::from(dimensions);
         }
-        let key = self.key()?;
+        let mut key = self.key(None).await?;
         let mut attempt = 1;
+        let mut is_renewed = false;
         let answer = loop {
             let error = match self.send(&body, key.as_ref()).await {
                 Ok(answer) => break answer,
                 Err(error) => error,
             };
+            let is_refused = matches!(error, HttpError::Status { status: 401, .. });
+            if is_refused && !is_renewed && matches!(self.auth, Auth::Login(_)) {
+                is_renewed = true;
+                let refused = key.as_ref().map(|key| key.reveal().to_owned());
+                key = self.key(refused.as_deref()).await?;
+                continue;
+            }
             let pause = match error.again() {
                 Again::Never => None,
                 Again::Later => Some(Duration::from_millis(200 << attempt)),
@@ -292,10 +361,20 @@ impl HttpEmbedder<'_> {
         }
     }
 
-    /// Returns the key, if one is needed.
-    fn key(&self) -> Result<Option<Secret>, EmbedError> {
+    /// Returns the key, if one is needed; of a login a token that is not the refused one.
+    async fn key(&self, refused: Option<&str>) -> Result<Option<Secret>, EmbedError> {
         let named = match &self.auth {
             Auth::None => return Ok(None),
+            Auth::Login(oauth) if self.logins.is_some() => {
+                let exchanges = self.route.exchanges.as_ref();
+                if exchanges.is_some_and(StepExchanges::is_replay) {
+                    // A replay sends nothing and needs no token.
+                    return Ok(Some(Secret::new("[secret]")));
+                }
+                let to = (self.route.clone(), &host_of(&self.url));
+                let token = oauth::token(self, oauth, to, refused).await;
+                return token.map(Some).map_err(of_login);
+            }
             Auth::Bearer { secret } | Auth::ApiKey { secret, .. } | Auth::Basic { secret, .. } => {
                 secret.as_deref()
             }
@@ -303,9 +382,8 @@ impl HttpEmbedder<'_> {
                 return Err(EmbedError {
                     code: "E0753",
                     kind: "bad-config",
-                    message:
-                        "the embedder cannot sign requests, or use a service account or a login"
-                            .to_owned(),
+                    message: "the embedder cannot sign requests, or use a service account"
+                        .to_owned(),
                     hint: Some("give it an `:api-key` or a `:bearer` token".to_owned()),
                 });
             }
@@ -335,8 +413,17 @@ impl HttpEmbedder<'_> {
         }
     }
 
+    /// Lets connections use the logins of a project.
+    fn with_logins(mut self, home: &'a Path, now_ms: impl Fn() -> i64 + 'a) -> Self {
+        self.logins = Some(Logins {
+            home,
+            now_ms: Box::new(now_ms),
+        });
+        self
+    }
+
     /// Passes the requests to the recorder or replayer of a run.
-    pub fn seen_by(mut self, exchanges: Option<StepExchanges>) -> Self {
+    fn seen_by(mut self, exchanges: Option<StepExchanges>) -> Self {
         self.route.exchanges = exchanges;
         self
     }

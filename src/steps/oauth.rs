@@ -12,7 +12,10 @@ mod metadata;
 mod redirect;
 mod wire;
 
-use flowstone_flow::permission::Host;
+use std::path::Path;
+use std::sync::Arc;
+
+use flowstone_flow::permission::{Host, NetAllow, NetRow};
 use flowstone_flow::ports::Secret;
 use flowstone_flow::step::{StepContext, StepError};
 use reqwest::Url;
@@ -22,6 +25,7 @@ use crate::fields::Fields;
 use crate::guard::host_of;
 use crate::http::client::{self, Incoming, Request};
 use crate::http::error::HttpError;
+use crate::http::route::Route;
 use crate::http::settings;
 
 pub(crate) use kept::state;
@@ -117,6 +121,80 @@ fn is_replay(cx: &StepContext) -> bool {
         .is_some_and(|exchanges| exchanges.is_replay())
 }
 
+/// What the use of a login needs of a step, or of the embedder of a project.
+pub(crate) trait Borrower {
+    fn home(&self) -> &Path;
+
+    fn now_ms(&self) -> i64;
+
+    /// Removes a text from all that is reported.
+    fn hide(&self, text: &str);
+
+    /// Checks that the login of a connection may be used for a host.
+    fn admit(&self, connection: &str, host: &Host) -> Result<(), StepError>;
+
+    /// Returns the secret of the client of a connection, for a host.
+    fn client_secret(&self, connection: &str, name: &str, host: &Host)
+    -> Result<Secret, StepError>;
+}
+
+impl Borrower for StepContext {
+    fn home(&self) -> &Path {
+        StepContext::home(self)
+    }
+
+    fn now_ms(&self) -> i64 {
+        StepContext::now_ms(self)
+    }
+
+    fn hide(&self, text: &str) {
+        StepContext::hide(self, &Secret::new(text));
+    }
+
+    fn admit(&self, connection: &str, host: &Host) -> Result<(), StepError> {
+        self.gate().secret(connection, host)
+    }
+
+    fn client_secret(
+        &self,
+        connection: &str,
+        name: &str,
+        host: &Host,
+    ) -> Result<Secret, StepError> {
+        let found = self.secret_for(name, host)?;
+        found.ok_or_else(|| crate::connections::missing_secret(self, name, connection))
+    }
+}
+
+/// Returns the token of a login for requests to a server outside of a step, after it was renewed if that is due or a server refused it.
+///
+/// # Errors
+/// When nobody is logged in, the login is for another server, or the authorization server does not renew the token.
+pub(crate) async fn token(
+    user: &dyn Borrower,
+    oauth: &OAuth,
+    (mut route, host): (Route, &Host),
+    refused: Option<&str>,
+) -> Result<Secret, StepError> {
+    let name = &oauth.connection;
+    if host_of(&oauth.base()?) != *host {
+        return Err(error::other_host(name, host));
+    }
+    let login = Place::of(user.home(), oauth)?.read()?;
+    let login = login.ok_or_else(|| error::not_logged_in(name))?;
+    // The server of the tokens was found when somebody logged in.
+    route.guard.net = Arc::new(NetAllow {
+        rows: vec![NetRow::of(&host_of(&wire::parsed(&login.token_endpoint)?))],
+        ..NetAllow::default()
+    });
+    let lent = Lent {
+        oauth: oauth.clone(),
+        wire: Wire::new(route, None),
+    };
+    let login = lent.current(user, refused).await?;
+    Ok(Secret::new(login.access_token.as_str()))
+}
+
 /// The login that a request uses, to renew its token once if the server refuses it.
 #[derive(Clone, Debug)]
 pub struct Lent {
@@ -137,9 +215,9 @@ impl Lent {
     }
 
     /// Returns the login with a token that is not about to expire, and is not the one that a server has just refused.
-    async fn current(&self, cx: &StepContext, refused: Option<&str>) -> Result<Login, StepError> {
+    async fn current(&self, cx: &dyn Borrower, refused: Option<&str>) -> Result<Login, StepError> {
         let name = &self.oauth.connection;
-        cx.gate().secret(name, &host_of(&self.oauth.base()?))?;
+        cx.admit(name, &host_of(&self.oauth.base()?))?;
         let place = Place::of(cx.home(), &self.oauth)?;
         let missing = || error::not_logged_in(name);
         let login = place.read()?.ok_or_else(missing)?;
@@ -157,14 +235,14 @@ impl Lent {
 
     async fn renew(
         &self,
-        cx: &StepContext,
+        cx: &dyn Borrower,
         place: &Place,
         login: Login,
         refused: Option<&str>,
     ) -> Result<Login, StepError> {
         let name = &self.oauth.connection;
         for text in login.secrets() {
-            cx.hide(&Secret::new(text));
+            cx.hide(text);
         }
         let is_refused = refused == Some(login.access_token.as_str());
         let still_works = !is_refused && !login.is_over(cx.now_ms());
@@ -176,10 +254,7 @@ impl Lent {
         };
         let url = wire::parsed(&login.token_endpoint)?;
         let secret = match &self.oauth.client_secret {
-            Some(secret) => Some(
-                cx.secret_for(secret, &host_of(&url))?
-                    .ok_or_else(|| crate::connections::missing_secret(cx, secret, name))?,
-            ),
+            Some(secret) => Some(cx.client_secret(name, secret, &host_of(&url))?),
             None => login.client_secret.as_deref().map(Secret::new),
         };
         let client = Client {
@@ -194,7 +269,7 @@ impl Lent {
             Ok(granted) => {
                 let renewed = login.renewed(granted, cx.now_ms());
                 for text in renewed.secrets() {
-                    cx.hide(&Secret::new(text));
+                    cx.hide(text);
                 }
                 place.write(&renewed)?;
                 tracing::debug!(target: "flowstone::oauth", connection = %name, "renewed the token");

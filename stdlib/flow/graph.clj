@@ -167,6 +167,14 @@
                         :validation [:map [:input :any]]})]
     (assoc (ended call "ok" {:result (:input answer)}) :human [(:input answer)])))
 
+(defn- unknown-argument
+  "Returns why a built-in tool refuses a call: an argument that it does not have, which would have no effect."
+  [{:keys [name source schema]} arguments]
+  (let [known (:properties schema)]
+    (when-let [unknown (when (= "builtin" source) (first (remove (fn [key] (contains? known key)) (keys arguments))))]
+      (str "the tool `" name "` has no argument `" (clojure.core/name unknown) "`: expected "
+           (clojure.string/join ", " (map clojure.core/name (keys known)))))))
+
 (defn- numbered
   "Returns a requested call with its step and tool, and counts it."
   [{:keys [calls limits]} node turn offered idx {:keys [tool-call-id name arguments arguments-text]}]
@@ -181,7 +189,8 @@
      :refusal (cond
                 over? ["budget" (str "not performed: the run may make " (:calls limits) " tool calls")]
                 (nil? tool) ["error" (str "there is no tool `" name "`")]
-                arguments-text ["error" "the arguments are not JSON"])}))
+                arguments-text ["error" "the arguments are not JSON"]
+                :else (when-let [why (unknown-argument tool arguments)] ["error" why]))}))
 
 (defn- asks? [{:keys [tool refusal]}]
   (and (not refusal) (or (:asks? tool) (:interrupt? tool))))
@@ -290,6 +299,30 @@
   (render node output {:input input :state state}))
 
 ;; Built-in tools
+;;
+;; Some arguments have two names: that of this project's steps, and that of published specs.
+
+(defn- given
+  "Returns an argument that a call has under one of two names; nil if it has neither."
+  [args one other]
+  (let [[first-value second-value] (map args [one other])]
+    (when (and (some? first-value) (some? second-value))
+      (throw (ex-info (str "expected the argument `" (name one) "` or `" (name other) "`, got both") {:kind :bad-input})))
+    (if (some? first-value) first-value second-value)))
+
+(defn- needed
+  "Returns an argument that a call must have under one of two names."
+  [args one other]
+  (let [value (given args one other)]
+    (when (nil? value)
+      (throw (ex-info (str "the argument `" (name one) "` is missing") {:kind :bad-input})))
+    value))
+
+(defn- row-key
+  "Returns the cells that identify a row: `key`, or the cell `id`."
+  [args]
+  (let [key (needed args :key :id)]
+    (if (map? key) key {:id key})))
 
 (defn- own-table
   "Refuses tables that hold agents, functions and servers."
@@ -321,30 +354,33 @@
 
 (defn query-table
   "Reads rows of a table."
-  [id {:keys [table where select sort limit offset]} timeout]
-  (flow/step :table id
-             (cond-> {:op :query :table (own-table table) :timeout timeout
-                      :page {:limit (min 1000 (or (whole limit) 100)) :offset (or (whole offset) 0)}}
-               (seq where) (assoc :where (conditions where))
-               (seq select) (assoc :select (mapv column select))
-               (seq sort) (assoc :sort (sorting sort)))))
+  [id {:keys [table select sort limit offset] :as args} timeout]
+  (let [where (given args :where :filter)]
+    (flow/step :table id
+               (cond-> {:op :query :table (own-table table) :timeout timeout
+                        :page {:limit (min 1000 (or (whole limit) 100)) :offset (or (whole offset) 0)}}
+                 (seq where) (assoc :where (conditions where))
+                 (seq select) (assoc :select (mapv column select))
+                 (seq sort) (assoc :sort (sorting sort))))))
 
 (defn insert-row
   "Adds a row to a table."
-  [id {:keys [table row key]} timeout]
-  (flow/step :table id (cond-> {:op :insert :table (own-table table) :rows [row] :timeout timeout}
+  [id {:keys [table key] :as args} timeout]
+  (flow/step :table id (cond-> {:op :insert :table (own-table table) :rows [(needed args :row :values)] :timeout timeout}
                          (seq key) (assoc :key-fields (mapv column key)))))
 
 (defn upsert-row
   "Adds a row to a table, or changes the row with the same key."
-  [id {:keys [table row key]} timeout]
-  (flow/step :table id (cond-> {:op :upsert :table (own-table table) :rows [row] :timeout timeout}
+  [id {:keys [table key] :as args} timeout]
+  (flow/step :table id (cond-> {:op :upsert :table (own-table table) :rows [(needed args :row :values)] :timeout timeout}
                          (seq key) (assoc :key-fields (mapv column key)))))
 
 (defn update-row
   "Changes cells of an existing row."
-  [id {:keys [table key values]} timeout]
+  [id {:keys [table] :as args} timeout]
   (let [table (own-table table)
+        key (row-key args)
+        values (needed args :values :patch)
         found (flow/step :table (keyword (str (name id) ".found")) {:op :get-row :table table :key key :timeout timeout})]
     (when-not (:row found)
       (throw (ex-info (str "the table `" table "` has no such row") {:kind :not-found})))
@@ -352,13 +388,16 @@
 
 (defn delete-row
   "Deletes the row with a key."
-  [id {:keys [table key]} timeout]
-  (flow/step :table id {:op :delete :table (own-table table) :key key :timeout timeout}))
+  [id {:keys [table] :as args} timeout]
+  (flow/step :table id {:op :delete :table (own-table table) :key (row-key args) :timeout timeout}))
 
 (defn user-lookup
   "Reads a person from the project's table `users`."
-  [id {:keys [user_id email]} timeout]
-  (query-table id {:table "users" :where (if user_id {:id user_id} {:email email}) :limit 1} timeout))
+  [id {:keys [email] :as args} timeout]
+  (let [user (given args :user_id :id)]
+    (when (and (nil? user) (nil? email))
+      (throw (ex-info "expected the argument `user_id` or `email`" {:kind :bad-input})))
+    (query-table id {:table "users" :where (if (some? user) {:id user} {:email email}) :limit 1} timeout)))
 
 (defn- storage-key
   "Returns the key of a path: characters that keys do not have become their numbers."
@@ -367,27 +406,35 @@
 
 (defn read-storage
   "Reads a stored value by its path, or a resource by its `res://` name."
-  [id {:keys [path]} timeout]
-  (if (clojure.string/starts-with? (str path) "res://")
-    (flow/step :function id {:code '(fn [{:keys [content]}] {:content content})
-                             :input {:content path} :load [:content] :timeout timeout})
-    (let [{:keys [value exists?]}
-          (flow/step :kv id {:operation :get :key (storage-key path) :timeout timeout})]
-      (if exists?
-        {:path path :content value}
-        (throw (ex-info (str "nothing is stored under `" path "`") {:kind :not-found}))))))
+  [id args timeout]
+  (let [path (needed args :path :key)]
+    (if (clojure.string/starts-with? (str path) "res://")
+      (flow/step :function id {:code '(fn [{:keys [content]}] {:content content})
+                               :input {:content path} :load [:content] :timeout timeout})
+      (let [{:keys [value exists?]}
+            (flow/step :kv id {:operation :get :key (storage-key path) :timeout timeout})]
+        (if exists?
+          {:path path :content value}
+          (throw (ex-info (str "nothing is stored under `" path "`") {:kind :not-found})))))))
 
 (defn write-storage
-  "Stores a value under a path."
-  [id {:keys [path content]} timeout]
-  (flow/step :kv id {:operation :set :key (storage-key path) :value content :timeout timeout})
-  {:path path :stored true})
+  "Stores a value under a path: any value, or the base64 text of bytes with their type."
+  [id {:keys [content_base64 content_type] :as args} timeout]
+  (let [path (needed args :path :key)
+        content (needed args :content :content_base64)
+        value (cond
+                (nil? content_base64) content
+                content_type {:content_base64 content :content_type content_type}
+                :else {:content_base64 content})]
+    (flow/step :kv id {:operation :set :key (storage-key path) :value value :timeout timeout})
+    {:path path :stored true}))
 
 (defn delete-storage
   "Deletes the value under a path."
-  [id {:keys [path]} timeout]
-  (flow/step :kv id {:operation :delete :key (storage-key path) :timeout timeout})
-  {:path path :deleted true})
+  [id args timeout]
+  (let [path (needed args :path :key)]
+    (flow/step :kv id {:operation :delete :key (storage-key path) :timeout timeout})
+    {:path path :deleted true}))
 
 ;; Tools of MCP servers
 

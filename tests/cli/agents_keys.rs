@@ -258,8 +258,8 @@ fn a_key_of_a_project_stays_in_it() {
     );
     let list = with(&agents, &text, "GET /documents", &Value::Null).json();
     assert_eq!(
-        (list.as_array().map(Vec::len), &list[0]["content"]),
-        (Some(1), &json!("mine"))
+        (list.as_array().map(Vec::len), &list[0]["size"]),
+        (Some(1), &json!("mine".len()))
     );
     for (route, body, expected) in [
         (

@@ -211,3 +211,39 @@ fn a_call_that_is_written_as_text_fails() {
         "completed"
     );
 }
+
+#[test]
+fn an_empty_list_in_a_request_is_all_tools_and_a_named_one_must_be_active() {
+    let agents = Agents::serve();
+    let (a, b) = (agents.http_tool("a"), agents.http_tool("b"));
+    let agent = agents.agent("say x", &[&a, &b], json!({"active_tool_ids": [b]}));
+    agents.generate(&agent, &json!({"prompt": "x"}));
+    agents.generate(&agent, &json!({"prompt": "x", "active_tool_ids": []}));
+    let turns = agents.turns();
+    assert_eq!(offered(&turns[0]), ["b"]);
+    assert_eq!(offered(&turns[1]), ["a", "b"]);
+    let named = json!({"type": "tool", "tool_name": "a"});
+    let refused = agents.post(
+        &format!("/agents/{agent}/generate"),
+        &json!({"prompt": "x", "tool_choice": named}),
+    );
+    assert_eq!(error(&refused), "400 VALIDATION_FAILED");
+    assert_eq!(agents.turns().len(), 2);
+}
+
+#[test]
+fn a_submitted_choice_and_the_list_of_a_submitted_rule_hold_together() {
+    let agents = Agents::serve();
+    let ask = agents.client_tool("ask");
+    let (a, b) = (agents.http_tool("a"), agents.http_tool("b"));
+    let script = "call ask\ncall a\nsay done";
+    let agent = agents.agent(script, &[&ask, &a, &b], json!({}));
+    let paused = agents.generate(&agent, &json!({"prompt": "x"}));
+    let outputs = json!([{"tool_call_id": "c0.0", "output": 1}]);
+    let body = json!({"tool_outputs": outputs, "tool_choice": {"type": "tool", "tool_name": "a"},
+                      "step_rules": [{"step": 2, "active_tool_ids": [a, b]}]});
+    let done = agents.submit(&agent, &paused, &body).json();
+    assert_eq!(done["text"], "done", "{done}");
+    assert_eq!(offered(&agents.turns()[1]), ["a", "b"]);
+    assert_eq!(choices(&agents)[1], named("a"));
+}

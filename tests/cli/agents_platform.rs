@@ -69,9 +69,9 @@ fn actions_are_offered_by_name_and_reach_the_records_of_the_project() {
         (
             all.as_array().map(Vec::len),
             &all[1]["title"],
-            &all[1]["content"]
+            &all[1]["size"]
         ),
-        (Some(2), &json!("by an agent"), &json!("new"))
+        (Some(2), &json!("by an agent"), &json!("new".len()))
     );
 }
 

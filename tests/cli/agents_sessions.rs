@@ -128,7 +128,7 @@ fn a_message_generates_by_itself_and_its_tools_get_the_context() {
     let answered = agents.post(&format!("{at}/messages"), &json!({"message": "x"}));
     assert_eq!(
         (answered.status, &answered.json()["message"]["content"]),
-        (200, &json!("found"))
+        (201, &json!("found"))
     );
     let head = agents.tool_requests()[0].head.clone();
     for line in [
@@ -142,10 +142,14 @@ fn a_message_generates_by_itself_and_its_tools_get_the_context() {
         &format!("{at}/messages?async=true"),
         &json!({"message": "y"}),
     );
+    let accepted = left.json();
     assert_eq!(
-        (left.status, left.json()["generation_id"].is_string()),
-        (202, true)
+        (left.status, &accepted["status"]),
+        (202, &json!("accepted"))
     );
+    let own = at.rsplit('/').next().map(Value::from);
+    assert_eq!(accepted.get("session_id"), own.as_ref());
+    assert!(accepted["generation_id"].is_string(), "{accepted}");
 }
 
 #[test]

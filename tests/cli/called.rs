@@ -405,6 +405,19 @@ fn specs_and_trees_are_imported_as_flows() {
         let again = scratch.run(&["graph", "import", file, "--to", to]);
         assert!(again.err.contains("E1246"), "{again:?}");
     }
+    scratch.write(".git/HEAD", "ref: refs/heads/main");
+    for to in [
+        ".flowstone/one.edn",
+        "flows/../.flowstone/one.edn",
+        ".git/one.edn",
+        ".env",
+        "flows/one.txt",
+        "none/one.edn",
+    ] {
+        let refused = scratch.run(&["graph", "import", "agents/classify.json", "--to", to]);
+        assert!(refused.err.contains("E1246"), "{to}: {refused:?}");
+        assert!(!scratch.path().join(to).exists(), "{to}");
+    }
     let input = r#"{"message": "hi"}"#;
     let ran = scratch.run(&["run", "flows/one.edn", "--quiet", "--input", input]);
     assert_eq!(ran.out.trim(), "billing", "{ran:?}");

@@ -691,6 +691,18 @@ fn an_input_cannot_name_a_webhook() {
 }
 
 #[test]
+fn an_input_cannot_have_keys_that_the_engine_sets() {
+    let graphs = Graphs::serve();
+    graphs.agent("told", &calling("CLASSIFY", &[]), json!({}));
+    for key in ["activation", "flow/ctx", "flow/request", ":step/ctx"] {
+        let body = json!({"input": {"message": "x", key: 1}});
+        let refused = graphs.post("/agents/told/runs", &body);
+        assert_eq!(refused.problem(), "400 E1120", "{key}: {refused:?}");
+    }
+    assert_eq!(graphs.get("/agents/told/runs").json(), json!({"runs": []}));
+}
+
+#[test]
 fn an_unknown_parameter_of_an_address_is_refused() {
     let graphs = Graphs::serve();
     graphs.agent("support-1", &calling("CALL", &["lookup"]), json!({}));

@@ -188,6 +188,13 @@ fn protected(path: &str, request: &Request) -> Answer {
             &json!({"jsonrpc": "2.0", "id": message["id"], "error": {"code": -32601, "message": "Method not found"}}),
         ),
         ("/mcp", _) => reply("202 Accepted", &[], ""),
+        ("/model/embeddings", _) => {
+            let texts = message["input"].as_array().map_or(0, Vec::len);
+            let rows: Vec<Json> = (0..texts)
+                .map(|idx| json!({"index": idx, "embedding": [1, 0]}))
+                .collect();
+            data("200 OK", &json!({"data": rows}))
+        }
         ("/model/chat/completions", _) => {
             let delta =
                 json!({"choices": [{"delta": {"content": "one"}, "finish_reason": "stop"}]});
@@ -204,12 +211,16 @@ fn protected(path: &str, request: &Request) -> Answer {
 const SETTINGS: &str = r#"{:connections {:crm {:base-url "URL/api" :auth {:type :oauth}}
                :tools {:backend :mcp :base-url "URL/mcp" :auth {:type :oauth :issuer "URL" :client-id "own"}}
                :ai {:backend :openai-chat :base-url "URL/model" :auth {:type :oauth :issuer "URL" :client-id "own"}}}
+ :search {:embedder {:connection :ai :model "m"}}
  :allow {:net ["127.0.0.1"]}
  :profiles {:other {:connections {:crm {:base-url "URL/other" :auth {:type :oauth}}}}}}"#;
 
 const CRM: &str = r#"{:slug :crm :flow '(:body (flow/step :http :get {:connection :crm}))}"#;
 const TOOLS: &str = r#"{:slug :tools :mcp [{:id :f/all :connection :tools}]
  :flow '(:content (flow/step :mcp :echo {:adapter :f/all :tool "echo"}))}"#;
+const FIND: &str = r#"{:slug :find :flow
+ '(do (flow/step :function :keep {:code '(fn [_] "Soup and bread.") :persist {:type :blob :filename "menu.md"}})
+      (mapv :title (:results (flow/step :search :it {:targets [:resources] :query "lunch" :mode :semantic}))))}"#;
 const AI: &str = r#"{:slug :ai :flow '(:content (flow/step :llm :ask {:connection :ai :model "m" :prompt "p"}))}"#;
 
 fn begin() -> (Server, Shared, Scratch) {
@@ -219,7 +230,7 @@ fn begin() -> (Server, Shared, Scratch) {
     let server = Server::start(move |request, _| answer(&inner, request));
     let scratch = Scratch::new();
     scratch.write("flowstone.edn", SETTINGS.replace("URL", &server.url("")));
-    for (name, flow) in [("crm", CRM), ("tools", TOOLS), ("ai", AI)] {
+    for (name, flow) in [("crm", CRM), ("tools", TOOLS), ("ai", AI), ("find", FIND)] {
         scratch.write(&format!("flows/{name}.edn"), flow);
     }
     (server, shared, scratch)
@@ -509,4 +520,45 @@ fn the_authorization_server_needs_permission_as_any_server() {
     );
     let own = scratch.run(&["run", "flows/own.edn"]);
     assert!(own.err.contains("E0753"), "{own:?}");
+}
+
+#[test]
+fn the_embedder_uses_and_renews_the_login_of_its_connection() {
+    let (server, shared, scratch) = begin();
+    let ran = run(&scratch, "find");
+    assert!(
+        ran.err.contains("E1314") && ran.err.contains("connections login ai"),
+        "{ran:?}"
+    );
+    log_in(&scratch, &shared, "ai");
+    let out = run(&scratch, "find").ok();
+    assert!(out.contains("menu.md"), "{out}");
+    // The server does not accept this token any more.
+    shared.get().token += 1;
+    let files = std::fs::read_dir(scratch.path().join(".flowstone/logins")).expect("logins");
+    for file in files
+        .flatten()
+        .filter(|it| it.path().extension().is_some_and(|it| it == "json"))
+    {
+        let text = std::fs::read_to_string(file.path()).expect("a login");
+        std::fs::write(
+            file.path(),
+            text.replace("refresh-text-1", "refresh-text-2"),
+        )
+        .expect("written");
+    }
+    let out = run(&scratch, "find").ok();
+    assert!(out.contains("menu.md"), "{out}");
+    assert_eq!(shared.get().refreshes, 1);
+    let all = kept(&scratch);
+    assert!(!all.contains("access-text") && !all.contains("refresh-text"));
+    // The token goes to the server of the connection only.
+    let settings = SETTINGS.replace("URL", &server.url(""));
+    let other = settings.replace(
+        ":model \"m\"",
+        ":model \"m\" :base-url \"http://localhost:1/v1\"",
+    );
+    scratch.write("flowstone.edn", other);
+    let ran = run(&scratch, "find");
+    assert!(ran.err.contains("is not for"), "{ran:?}");
 }

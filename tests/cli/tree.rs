@@ -52,7 +52,7 @@ fn project() -> Scratch {
 }
 
 /// A client of `flowstone mcp`, one line a message.
-struct Client {
+pub(super) struct Client {
     child: Child,
     input: ChildStdin,
     lines: std::io::Lines<BufReader<ChildStdout>>,
@@ -60,7 +60,7 @@ struct Client {
 }
 
 impl Client {
-    fn begin(scratch: &Scratch, args: &[&str]) -> Client {
+    pub(super) fn begin(scratch: &Scratch, args: &[&str]) -> Client {
         let mut child = scratch
             .command(&[&["mcp"], args].concat())
             .stdin(Stdio::piped())
@@ -79,9 +79,18 @@ impl Client {
     }
 
     fn ask(&mut self, method: &str, params: &Value) -> Value {
+        self.ask_text(method, &params.to_string())
+    }
+
+    /// Sends a request whose parameters are written as they are.
+    fn ask_text(&mut self, method: &str, params: &str) -> Value {
         self.id += 1;
-        let message = json!({"jsonrpc": "2.0", "id": self.id, "method": method, "params": params});
-        writeln!(self.input, "{message}").expect("the client writes");
+        let id = self.id;
+        writeln!(
+            self.input,
+            r#"{{"jsonrpc": "2.0", "id": {id}, "method": "{method}", "params": {params}}}"#
+        )
+        .expect("the client writes");
         loop {
             let line = self.lines.next().expect("an answer").expect("text");
             let answer: Value = serde_json::from_str(&line).expect("JSON");
@@ -92,7 +101,12 @@ impl Client {
     }
 
     /// Calls a tool: the JSON in its text, or the text of its error.
-    fn call(&mut self, tool: &str, uri: &str, mut arguments: Value) -> Result<Value, String> {
+    pub(super) fn call(
+        &mut self,
+        tool: &str,
+        uri: &str,
+        mut arguments: Value,
+    ) -> Result<Value, String> {
         arguments["trace_output"] = json!(uri);
         let params = json!({"name": tool, "arguments": arguments});
         let answer = self.ask("tools/call", &params);
@@ -120,7 +134,7 @@ impl Client {
     }
 
     /// Closes the client's end, and waits for the process.
-    fn end(self) {
+    pub(super) fn end(self) {
         let Client {
             mut child, input, ..
         } = self;
@@ -184,6 +198,43 @@ fn an_agent_drives_a_tree_over_stdio() {
     client.end();
     let runs = scratch.json_of(&["runs", "list"]);
     assert_eq!(runs["runs"][0]["status"], "completed", "{runs}");
+}
+
+#[test]
+fn numbers_arrive_as_they_were_sent_or_are_refused() {
+    let scratch = project();
+    let mut client = Client::begin(&scratch, &["--tools", "tree"]);
+    let uri = "run://numbers";
+    let tree = json!({"tree_uri": "trees/release.yaml", "gate": false});
+    client.call("start_execution", uri, tree).expect("started");
+    let write = |client: &mut Client, value: &str| {
+        let arguments = format!(r#"{{"trace_output": "{uri}", "path": "n", "value": {value}}}"#);
+        let params = format!(r#"{{"name": "var_write", "arguments": {arguments}}}"#);
+        client.ask_text("tools/call", &params)["result"].clone()
+    };
+    for (value, expected) in [
+        ("1e22", json!(1e22)),
+        ("[-2.5E+30]", json!([-2.5e30])),
+        ("18446744073709551615", json!(u64::MAX)),
+        ("\"1e22\"", json!(1e22)),
+        (
+            "\"\\\"123456789012345678901\\\"\"",
+            json!("123456789012345678901"),
+        ),
+    ] {
+        let written = write(&mut client, value);
+        assert_eq!(written["isError"], false, "{value}: {written}");
+        let read = client.call("var_read", uri, json!({"path": "n"}));
+        assert_eq!(read.expect("read")["value"], expected, "{value}");
+    }
+    for value in ["123456789012345678901", "{\"a\": [-9223372036854775809]}"] {
+        let refused = write(&mut client, value);
+        assert_eq!(refused["isError"], true, "{value}: {refused}");
+        assert_eq!(refused["_meta"]["code"], "E1216", "{value}: {refused}");
+    }
+    let read = client.call("var_read", uri, json!({"path": "n"}));
+    assert_eq!(read.expect("read")["value"], "123456789012345678901");
+    client.end();
 }
 
 #[test]

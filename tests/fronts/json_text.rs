@@ -1,7 +1,7 @@
 //! JSON that people write: what is read, and what other readers change silently.
 
-use flowstone_fronts::json_text::{is_rounded, read};
-use serde_json::{Value as Json, json};
+use flowstone_fronts::json_text::{long_integer, read};
+use serde_json::Value as Json;
 
 #[track_caller]
 fn check(text: &str, expected: &str) {
@@ -46,6 +46,13 @@ fn an_integer_that_would_be_rounded_is_refused() {
         "the integer 18446744073709551616 at line 1, column 7 has more than 64 bits, so it would be rounded: write it as a text",
     );
     assert!(read("-9223372036854775809").is_err());
-    assert!(is_rounded(&json!([{"a": 1e20}])));
-    assert!(!is_rounded(&json!([0.5, u64::MAX, i64::MIN, "1e20"])));
+    let long = long_integer(r#"{"a": [1e22, {"n": -123456789012345678901}]}"#);
+    assert_eq!(long.as_deref(), Some("-123456789012345678901"));
+    for text in [
+        "[0.5, 18446744073709551615, -9223372036854775808]",
+        "1e22",
+        "\"123456789012345678901\"",
+    ] {
+        assert_eq!(long_integer(text), None, "{text}");
+    }
 }

@@ -464,14 +464,14 @@ const ACTIONS: &[Action] = &[
     ),
     read(
         ("list-documents", "documents:ListDocuments", "document"),
-        "Lists documents.",
+        "Lists documents, without their texts.",
         (&[], Subject::New),
         |engine, given, with| {
             Box::pin(listed(
                 (engine, with.who),
                 Records::Documents,
                 given,
-                documents::shown,
+                documents::listed,
             ))
         },
     ),
@@ -603,8 +603,9 @@ async fn add_message(engine: &Engine, given: &Given, who: &Who) -> Result<Json, 
             "a session with `auto_generate` takes no messages from actions",
         ));
     }
-    let added = session.add(engine, who, &given.body).await?;
-    Ok(added.message)
+    let draft = session.draft(engine, who, &given.body).await?;
+    session.add(engine, &draft).await?;
+    Ok(draft.message())
 }
 
 /// Returns all actions.

@@ -36,6 +36,14 @@ pub const CREATE: &[Member] = &[
     Member::optional("tags", Kind::Object, "Tags."),
 ];
 
+/// The body of a new actor of an agent.
+pub const CREATE_OF_AGENT: &[Member] = &[
+    Member::optional("external_id", Kind::Name, "The id of the actor elsewhere."),
+    Member::required("name", Kind::Name, "The name."),
+    Member::optional("tags", Kind::Object, "Tags."),
+    Member::optional("type", Kind::Name, "What the actor is, such as `customer`."),
+];
+
 /// The body of changes of an actor.
 pub const UPDATE: &[Member] = &[
     Member::optional(
@@ -52,15 +60,45 @@ pub const UPDATE: &[Member] = &[
     Member::optional("tags", Kind::Object, "Tags."),
 ];
 
-const SHOWN: &[&str] = &["external_id", "instructions", "memory_id"];
+const SHOWN: &[&str] = &[
+    "agent_id",
+    "external_id",
+    "instructions",
+    "memory_id",
+    "type",
+];
 
 /// Adds an actor, unless the project has one with the same `external_id`. Returns it, and whether it is new.
 ///
 /// # Errors
 /// When the body is not valid, the project has no such memory, or the caller may not use it or see the actor.
 pub async fn create(engine: &Engine, who: &Who, body: Json) -> Result<(Json, bool), ApiError> {
-    let mut body = Body::read(body, CREATE)?;
+    let body = Body::read(body, CREATE)?;
     let project = projects::of(engine, body.text("project_id")).await?;
+    add(engine, who, (project, body)).await
+}
+
+/// Adds an actor that is linked to an agent, to the project of the agent.
+///
+/// # Errors
+/// As for [`create`], or when there is no such agent, or the caller may not create actors.
+pub async fn create_of_agent(
+    engine: &Engine,
+    who: &Who,
+    (agent, body): (&str, Json),
+) -> Result<(Json, bool), ApiError> {
+    let agent = Records::Agents.get(engine, agent).await?;
+    reach::new_actor(engine, who, (agent.project(), &body)).await?;
+    let mut body = Body::read(body, CREATE_OF_AGENT)?;
+    body.0.insert("agent_id".to_owned(), json!(agent.id()));
+    add(engine, who, (agent.project().to_owned(), body)).await
+}
+
+async fn add(
+    engine: &Engine,
+    who: &Who,
+    (project, mut body): (String, Body),
+) -> Result<(Json, bool), ApiError> {
     if let Some(external) = body.text("external_id") {
         let known = Records::Actors.list_in(engine, Some(&project)).await?;
         let mut known = known.iter();

@@ -9,7 +9,7 @@ use super::error::ApiError;
 use super::generations::Who;
 use super::policies::Policy;
 use super::records::{Record, Records};
-use super::{knowledge, projects, reach, running, tools};
+use super::{actions, knowledge, projects, reach, running, sessions, tools};
 
 const BOUNDARY: &str = "boundary_policy";
 /// The number of model calls of an agent that says nothing else.
@@ -100,7 +100,6 @@ const SHOWN: &[&str] = &[
     "model",
     "name",
     "output_schema",
-    "single_session_per_actor",
     "step_rules",
     "stop_conditions",
     "temperature",
@@ -156,6 +155,28 @@ impl Agent {
             names: vec![knowledge::WRITE.to_owned()],
         });
         Known(tools.chain(own).collect())
+    }
+
+    /// Tells whether its generations can start others.
+    pub fn may_nest(&self) -> bool {
+        let mut tools = self.tools.iter().filter(|tool| actions::is_platform(tool));
+        tools.any(|tool| {
+            let actions = texts(tool.get("actions"));
+            actions.iter().any(|it| it == actions::GENERATE)
+        })
+    }
+
+    /// Checks what a request overrides together with what it leaves as it is: a named tool must be among the active ones.
+    ///
+    /// # Errors
+    /// When it is not.
+    pub fn check_overrides(&self, given: &Body) -> Result<(), ApiError> {
+        let names = ["active_tool_ids", "tool_choice"].into_iter();
+        let both = names.filter_map(|name| {
+            let value = given.get(name).or_else(|| self.record.get(name))?;
+            Some((name.to_owned(), value.clone()))
+        });
+        self.known().options(&Body(both.collect())).map(|_| ())
     }
 
     /// Checks what the parts of an agent say about one another.
@@ -246,7 +267,7 @@ pub async fn delete(engine: &Engine, id: &str) -> Result<(), ApiError> {
         .await?;
     for session in sessions {
         if session.text("agent_id") == Some(record.id()) {
-            Records::Sessions.delete(engine, session.id()).await?;
+            sessions::delete(engine, &session).await?;
         }
     }
     Records::Agents.delete(engine, id).await
@@ -282,11 +303,18 @@ async fn check_boundary(
 fn complete(members: &mut Map<String, Json>) {
     members.entry("max_steps").or_insert(json!(MAX_STEPS));
     members.entry("tool_ids").or_insert(json!([]));
+    members
+        .entry("single_session_per_actor")
+        .or_insert(json!(false));
 }
 
 /// Returns an agent as answers show it.
 pub fn shown(record: &Record) -> Json {
-    record.to_json(SHOWN)
+    let mut shown = record.to_json(SHOWN);
+    if let Some(members) = shown.as_object_mut() {
+        complete(members);
+    }
+    shown
 }
 
 /// Checks what an agent refers to. For what it did not have before, the caller needs the right.

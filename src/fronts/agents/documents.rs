@@ -68,7 +68,18 @@ pub async fn update(engine: &Engine, id: &str, body: Json) -> Result<Json, ApiEr
 
 /// Returns a document as answers show it.
 pub fn shown(record: &Record) -> Json {
-    record.to_json(SHOWN)
+    let mut shown = record.to_json(SHOWN);
+    shown["size"] = json!(record.text("content").map_or(0, str::len));
+    shown
+}
+
+/// Returns a document as lists show it: without its text.
+pub fn listed(record: &Record) -> Json {
+    let mut shown = shown(record);
+    if let Some(members) = shown.as_object_mut() {
+        members.remove("content");
+    }
+    shown
 }
 
 /// Returns the text of a document for a message.

@@ -271,12 +271,9 @@ fn not_runnable(message: &str) -> ApiError {
 
 /// Returns the options of the step that a request sets.
 fn overrides(agent: &Agent, who: &Who, body: &Body) -> Result<Map<String, Json>, ApiError> {
-    let mut given = body.clone();
-    // An empty list of tools means all of them, as if there were none.
-    if body.texts("active_tool_ids").is_empty() {
-        given.0.remove("active_tool_ids");
-    }
-    let mut overrides = agent.known().options(&given)?;
+    // An empty list of tools is all of them, also where the agent names some.
+    let mut overrides = agent.known().options(body)?;
+    agent.check_overrides(body)?;
     let mut messages = Messages::read(body)?;
     let most = agent.record.get("max_context_messages");
     messages.cut(most.and_then(Json::as_i64));

@@ -68,6 +68,9 @@ pub async fn submit(
         }
         Kind::Client => {
             let mut payload = agent.known().submitted(&body)?;
+            if let Some(Json::Object(defaults)) = body.get("defaults") {
+                agent.check_overrides(&Body(defaults.clone()))?;
+            }
             let entries = outputs.into_iter();
             let entries = entries.map(|(id, output)| json!({"tool-call-id": id, "output": output}));
             payload.insert("outputs".to_owned(), entries.collect());

@@ -11,7 +11,7 @@ use serde_json::{Value as Json, json};
 use super::codes;
 use super::error::ApiError;
 use super::generations::{State, Who};
-use super::sessions::{Added, Session};
+use super::sessions::Session;
 use crate::rows::Rows;
 
 /// The messages to answer, by `SESSION.MESSAGE`.
@@ -44,18 +44,16 @@ pub async fn receive(
     who: &Who,
     body: &Json,
 ) -> Result<Received, ApiError> {
-    let Added {
-        message,
-        is_new,
-        key,
-    } = session.add(engine, who, body).await?;
+    let draft = session.draft(engine, who, body).await?;
+    let key = draft.key().to_owned();
     let mut received = Received {
-        message,
-        is_new,
+        message: draft.message(),
+        is_new: draft.is_new,
         run: None,
         is_delayed: false,
     };
-    if !is_new || !session.generates_by_itself() {
+    if draft.is_stored || !session.generates_by_itself() {
+        session.add(engine, &draft).await?;
         return Ok(received);
     }
     let context = body.get("tool_context").cloned();
@@ -70,7 +68,9 @@ pub async fn receive(
         "token": who.token,
         "tool_context": context,
     });
+    // Before the message, so that it is answered even if the server is killed now.
     PENDING.put(engine, &key, &row).await?;
+    session.add(engine, &draft).await?;
     received.is_delayed = delay_ms.is_some();
     if received.is_delayed {
         return Ok(received);

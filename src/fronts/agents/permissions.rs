@@ -18,6 +18,7 @@ pub const ALL: &[&str] = &[
     "actors:ReplaceActorTags",
     "actors:UpdateActor",
     "agents:CreateAgent",
+    "agents:CreateAgentActor",
     "agents:CreateAgentGeneration",
     "agents:DeleteAgent",
     "agents:GetAgent",

@@ -119,9 +119,7 @@ async fn perform(cx: &StepContext, config: Value) -> Result<Outcome, StepError> 
             .await
             .map(Outcome::Child);
     }
-    let found = embedder::embedder(cx.settings(), |name| cx.secret_of_settings(name))
-        .map_err(|error| wrong(error.to_string()))?
-        .map(|embedder| embedder.seen_by(cx.exchanges()));
+    let found = embedder::of_step(cx).map_err(wrong)?;
     let embedder = found.as_ref().map(|it| it as &dyn Embedder);
     let who = &place.who();
     let answer = action

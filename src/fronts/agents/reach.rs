@@ -7,7 +7,7 @@ use flowstone_engine::Engine;
 use flowstone_engine::token::Scope;
 use serde_json::Value as Json;
 
-use super::admission::{SEARCHED, about, about_all};
+use super::admission::{SEARCHED, about, about_all, with_members};
 use super::body::texts;
 use super::error::{ApiError, Status};
 use super::generations::Who;
@@ -213,6 +213,20 @@ async fn not_denied(
 /// When the caller may not.
 pub async fn new_memory(engine: &Engine, who: &Who, project: &str) -> Result<(), ApiError> {
     let request = about_all(project, ("memories:CreateMemory", "memory"));
+    check(engine, who, (Scope::Run, &request)).await
+}
+
+/// Checks that the caller may create an actor with an agent.
+///
+/// # Errors
+/// When the caller may not.
+pub async fn new_actor(
+    engine: &Engine,
+    who: &Who,
+    (project, body): (&str, &Json),
+) -> Result<(), ApiError> {
+    let mut request = about_all(project, ("actors:CreateActor", "actor"));
+    with_members(&mut request, body);
     check(engine, who, (Scope::Run, &request)).await
 }
 

@@ -4,6 +4,9 @@
 //! start of a generation has a receipt with the number of generations before it, so of two starts at once one counts, also after a
 //! crash.
 
+mod activity;
+mod single;
+
 use std::time::Duration;
 
 use flowstone_engine::feed_event::instant;
@@ -25,8 +28,6 @@ use crate::rows::Rows;
 const MESSAGES: Rows = Rows("flowstone_api_messages");
 /// The messages by idempotency key.
 const KEYS: Rows = Rows("flowstone_api_message_keys");
-/// The open sessions of actors, for agents that allow one.
-const ACTORS: Rows = Rows("flowstone_api_actor_sessions");
 
 /// The body of a new session.
 pub const CREATE: &[Member] = &[
@@ -56,7 +57,7 @@ pub const CREATE: &[Member] = &[
 
 const STATUS: Member = Member::kept(
     "status",
-    Kind::OneOf(&["closed", "open"]),
+    Kind::OneOf(&["closed", "expired", "open"]),
     "Whether the session takes messages.",
 );
 
@@ -121,22 +122,28 @@ pub const SUBMIT: &[Member] = &[
     ),
 ];
 
-const SHOWN: &[&str] = &[
-    "actor_id",
-    "inactivity_ttl_seconds",
-    "message_delay_seconds",
-    "name",
-    "tool_context",
-];
+const SHOWN: &[&str] = &["actor_id", "message_delay_seconds", "name", "tool_context"];
 
-/// A message that was added.
+/// A message of the user before it is stored.
 #[derive(Debug, Clone)]
-pub struct Added {
-    pub message: Json,
+pub struct Draft {
+    row: Json,
     /// Whether no message had its idempotency key.
     pub is_new: bool,
-    /// The key of its row; later messages have greater ones.
-    pub key: String,
+    /// Whether the message was stored before.
+    pub is_stored: bool,
+}
+
+impl Draft {
+    /// Returns the key of its row; later messages have greater ones.
+    pub fn key(&self) -> &str {
+        self.row["key"].as_str().unwrap_or_default()
+    }
+
+    /// Returns the message as answers show it.
+    pub fn message(&self) -> Json {
+        message(&self.row)
+    }
 }
 
 /// A session, with its agent.
@@ -160,6 +167,7 @@ fn check(body: &Body) -> Result<(), ApiError> {
 /// Adds the members that every session has.
 fn complete(members: &mut Map<String, Json>) {
     members.entry("auto_generate").or_insert(json!(false));
+    members.entry("inactivity_ttl_seconds").or_insert(json!(0));
 }
 
 /// Adds a session.
@@ -184,20 +192,22 @@ pub async fn create(
         ("agent_id", json!(agent.record.id())),
         ("project_id", json!(project)),
         ("status", json!("open")),
-        ("last_activity_ms", json!(engine.now_ms())),
+        (activity::LAST, json!(engine.now_ms())),
         ("tags", json!({})),
     ] {
         body.0.insert(name.to_owned(), value);
     }
     complete(&mut body.0);
-    let record = Records::Sessions.create(engine, body.0).await?;
-    let session = Session { record, agent };
-    if let Err(error) = session.take_actor(engine).await {
-        Records::Sessions
-            .delete(engine, session.record.id())
-            .await?;
-        return Err(error);
-    }
+    let key = ids::key(engine);
+    let id = format!("{}{key}", Records::Sessions.prefix());
+    body.0.insert("id".to_owned(), json!(id));
+    let record = Record {
+        kind: Records::Sessions,
+        members: body.0.clone(),
+    };
+    let mut session = Session { record, agent };
+    single::take(engine, &session).await?;
+    session.record = Records::Sessions.create_as(engine, &key, body.0).await?;
     session.to_json(engine).await
 }
 
@@ -213,6 +223,7 @@ pub async fn list(
     let agent = Agent::find(engine, agent).await?;
     let wanted = (Records::Sessions, Some(agent.record.project()));
     let all = sight::listed(engine, who, wanted).await?;
+    let all = activity::with_all(engine, all).await?;
     let sessions = all.into_iter().map(|record| Session {
         record,
         agent: agent.clone(),
@@ -236,6 +247,19 @@ pub async fn list(
     Ok(shown)
 }
 
+/// Deletes a session with its messages.
+///
+/// # Errors
+/// When the store cannot be written.
+pub async fn delete(engine: &Engine, session: &Record) -> Result<(), ApiError> {
+    Records::Sessions.delete(engine, session.id()).await?;
+    let prefix = format!("{}.", session.key());
+    for rows in [MESSAGES, KEYS] {
+        rows.delete_under(engine, &prefix).await?;
+    }
+    activity::forget(engine, session).await
+}
+
 impl Session {
     /// Returns a session of an agent.
     ///
@@ -248,6 +272,7 @@ impl Session {
             return Err(ApiError::missing("session", id));
         }
         let agent = Agent::find(engine, agent).await?;
+        let record = activity::with(engine, record).await?;
         Ok(Session { record, agent })
     }
 
@@ -257,7 +282,7 @@ impl Session {
         let number = |name: &str| self.record.get(name).and_then(Json::as_i64);
         let ends = number("inactivity_ttl_seconds")
             .filter(|seconds| *seconds > 0)
-            .zip(number("last_activity_ms"))
+            .zip(number(activity::LAST))
             .map(|(seconds, last)| last.saturating_add(seconds.saturating_mul(1_000)));
         match ends {
             Some(ends) if status == "open" && ends <= engine.now_ms() => "expired",
@@ -287,11 +312,12 @@ impl Session {
     pub async fn to_json(&self, engine: &Engine) -> Result<Json, ApiError> {
         let mut shown = self.record.to_json(SHOWN);
         shown["status"] = json!(self.status(engine));
-        if let Some(last) = self.record.get("last_activity_ms").and_then(Json::as_i64) {
+        if let Some(last) = self.record.get(activity::LAST).and_then(Json::as_i64) {
             shown["last_activity_at"] = instant(last);
         }
         if let Some(members) = shown.as_object_mut() {
-            members.remove("last_activity_ms");
+            complete(members);
+            members.remove(activity::LAST);
         }
         shown["generating_at"] = self.generating_at(engine).await?.unwrap_or(Json::Null);
         Ok(shown)
@@ -331,66 +357,6 @@ impl Session {
         Ok(of_users(&rows) > seen.unwrap_or(0))
     }
 
-    fn actor_key(&self) -> Option<String> {
-        let is_single = self.agent.record.get("single_session_per_actor") == Some(&json!(true));
-        let actor = self.record.text("actor_id").filter(|_| is_single)?;
-        Some(format!(
-            "{}.{}",
-            self.agent.record.key(),
-            ids::key_of(actor)
-        ))
-    }
-
-    /// Makes this the open session of its actor, where an actor has one.
-    async fn take_actor(&self, engine: &Engine) -> Result<(), ApiError> {
-        let Some(key) = self.actor_key() else {
-            return Ok(());
-        };
-        let own = json!({"session_id": self.record.id()});
-        if ACTORS.insert(engine, &key, &own).await? {
-            return Ok(());
-        }
-        let held = ACTORS.get(engine, &key).await?;
-        let held = held
-            .as_ref()
-            .and_then(|it| it.get("session_id"))
-            .and_then(Json::as_str);
-        let held = held.unwrap_or_default().to_owned();
-        let is_open = match Records::Sessions.get(engine, &held).await {
-            Ok(record) => {
-                let agent = self.agent.clone();
-                Session { record, agent }.status(engine) == "open"
-            }
-            Err(ApiError::Refused(_)) => false,
-            Err(error) => return Err(error),
-        };
-        if !is_open {
-            ACTORS.delete(engine, &key).await?;
-            if ACTORS.insert(engine, &key, &own).await? {
-                return Ok(());
-            }
-        }
-        let message = "An open session already exists for this actor.".to_owned();
-        let error = refused(
-            Status::Conflict,
-            "SINGLE_SESSION_CONFLICT",
-            codes::SINGLE_SESSION,
-            message,
-        );
-        Err(error.with(json!({"session_id": held})))
-    }
-
-    async fn free_actor(&self, engine: &Engine) -> Result<(), ApiError> {
-        let Some(key) = self.actor_key() else {
-            return Ok(());
-        };
-        let held = ACTORS.get(engine, &key).await?;
-        if held.is_some_and(|it| it["session_id"] == json!(self.record.id())) {
-            ACTORS.delete(engine, &key).await?;
-        }
-        Ok(())
-    }
-
     /// Changes the session.
     ///
     /// # Errors
@@ -398,19 +364,18 @@ impl Session {
     pub async fn update(mut self, engine: &Engine, body: Json) -> Result<Json, ApiError> {
         let body = Body::read_changes(body, UPDATE, &[STATUS])?;
         check(&body)?;
-        match body.text("status") {
-            Some("closed") => self.free_actor(engine).await?,
-            Some(_) if self.status(engine) != "open" => {
-                self.take_actor(engine).await?;
-                self.record
-                    .members
-                    .insert("last_activity_ms".to_owned(), json!(engine.now_ms()));
-            }
-            Some(_) | None => {}
+        let given = body.text("status").map(|status| status == "open");
+        let opens = given == Some(true) && self.status(engine) != "open";
+        if opens {
+            single::take(engine, &self).await?;
+            self.touch(engine).await?;
         }
         body.change(&mut self.record.members);
         complete(&mut self.record.members);
         self.record = Records::Sessions.update(engine, self.record).await?;
+        if given == Some(false) {
+            single::free(engine, &self).await?;
+        }
         self.to_json(engine).await
     }
 
@@ -422,13 +387,13 @@ impl Session {
         self.record.tags(engine, change).await
     }
 
-    /// Deletes the session. Its generations remain.
+    /// Deletes the session with its messages. Its generations remain.
     ///
     /// # Errors
     /// When the store cannot be written.
     pub async fn delete(self, engine: &Engine) -> Result<(), ApiError> {
-        self.free_actor(engine).await?;
-        Records::Sessions.delete(engine, self.record.id()).await
+        delete(engine, &self.record).await?;
+        single::free(engine, &self).await
     }
 
     /// Refuses a session that takes no messages.
@@ -449,26 +414,16 @@ impl Session {
     }
 
     async fn touch(&mut self, engine: &Engine) -> Result<(), ApiError> {
-        let now = json!(engine.now_ms());
-        self.record
-            .members
-            .insert("last_activity_ms".to_owned(), now);
-        self.record = Records::Sessions
-            .update(engine, self.record.clone())
-            .await?;
+        let now = json!(activity::note(engine, &self.record).await?);
+        self.record.members.insert(activity::LAST.to_owned(), now);
         Ok(())
     }
 
-    /// Adds a message of the user.
+    /// Returns a message of the user, which is stored next.
     ///
     /// # Errors
     /// When the body is not valid, the caller may not read the document, or the session takes no messages.
-    pub async fn add(
-        &mut self,
-        engine: &Engine,
-        who: &Who,
-        body: &Json,
-    ) -> Result<Added, ApiError> {
+    pub async fn draft(&self, engine: &Engine, who: &Who, body: &Json) -> Result<Draft, ApiError> {
         let body = Body::read(body.clone(), MESSAGE)?;
         check(&body)?;
         self.refuse_over(engine)?;
@@ -492,25 +447,36 @@ impl Session {
             if !KEYS.insert(engine, &known, &row).await?
                 && let Some(row) = KEYS.get(engine, &known).await?
             {
+                let key = row["key"].as_str().unwrap_or_default();
                 // A crash may have come between the key and the message.
-                let key = row["key"].as_str().unwrap_or_default().to_owned();
-                MESSAGES.put(engine, &key, &row).await?;
-                return Ok(Added {
-                    message: message(&row),
+                let is_stored = MESSAGES.get(engine, key).await?.is_some();
+                return Ok(Draft {
+                    row,
                     is_new: false,
-                    key,
+                    is_stored,
                 });
             }
         }
-        MESSAGES.put(engine, &key, &row).await?;
+        Ok(Draft {
+            row,
+            is_new: true,
+            is_stored: false,
+        })
+    }
+
+    /// Stores a message of the user.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub async fn add(&mut self, engine: &Engine, draft: &Draft) -> Result<(), ApiError> {
+        if draft.is_stored {
+            return Ok(());
+        }
+        MESSAGES.put(engine, draft.key(), &draft.row).await?;
         self.touch(engine).await?;
         // Keys have milliseconds: a message that is sent after this answer gets a later one.
         tokio::time::sleep(Duration::from_millis(1)).await;
-        Ok(Added {
-            message: message(&row),
-            is_new: true,
-            key,
-        })
+        Ok(())
     }
 
     async fn rows(&self, engine: &Engine) -> Result<Vec<Json>, ApiError> {
@@ -749,6 +715,16 @@ fn message(row: &Json) -> Json {
         members.remove("key");
     }
     shown
+}
+
+/// Returns the answer to a request of a session that does not wait for its generation.
+pub fn accepted(session: &str, run: &RunId) -> Json {
+    json!({
+        "status": "accepted",
+        "session_id": session,
+        "generation_id": ids::generation(run),
+        "trace_id": ids::trace(run),
+    })
 }
 
 /// Returns a generation as the answer to a request of a session.

@@ -501,6 +501,17 @@ pub fn names(record: &Record) -> Vec<String> {
     }
 }
 
+/// Removes the preset parameters from the schema that the model sees.
+fn hide(schema: &mut Json, preset: &Json) {
+    let is_preset = |name: &str| preset.get(name).is_some();
+    if let Some(Json::Object(properties)) = schema.get_mut("properties") {
+        properties.retain(|name, _| !is_preset(name));
+    }
+    if let Some(Json::Array(required)) = schema.get_mut("required") {
+        required.retain(|name| !name.as_str().is_some_and(is_preset));
+    }
+}
+
 /// Returns a tool as an entry of `:client-tools`, `:http-tools` or `:definitions`. `headers` are sent after the tool's own.
 pub fn entry(record: &Record, headers: &Map<String, Json>) -> Json {
     let mut entry = Map::new();
@@ -513,6 +524,11 @@ pub fn entry(record: &Record, headers: &Map<String, Json>) -> Json {
     put("description", record.get("description"));
     put("parameters", record.get("parameters"));
     if is_idle(record) {
+        if let (Some(schema), Some(preset)) =
+            (entry.get_mut("parameters"), record.get("preset_parameters"))
+        {
+            hide(schema, preset);
+        }
         return Json::Object(entry);
     }
     put("preset", record.get("preset_parameters"));

@@ -5,6 +5,7 @@ use flowstone_engine::codec;
 use flowstone_engine::feed_event::instant;
 use flowstone_engine::ids::RunId;
 use flowstone_engine::json::items;
+use flowstone_engine::ports::RunRow;
 use flowstone_engine::token::Scope;
 use flowstone_engine::{CallStep, StepReport, StepStatus, ToolCall, Turn, child_id};
 use flowstone_flow::step::LocalFuture;
@@ -50,8 +51,7 @@ pub async fn show(engine: &Engine, id: &str) -> Result<Json, ApiError> {
         .map(|turn| step(&row.id, &below, turn))
         .collect();
     let above = lineage::of(engine, &row).await?;
-    let mut trace = head(&row.id, &origin, (row.created_ms, &above));
-    trace["step_count"] = json!(steps.len());
+    let mut trace = head((&row, &origin), &above, steps.len());
     trace["steps"] = Json::Array(steps);
     let mut problems = Vec::new();
     for step in &report.steps {
@@ -108,7 +108,8 @@ pub async fn texts(engine: &Engine, id: &str) -> Result<Vec<TurnText>, ApiError>
     Ok(texts.collect())
 }
 
-fn head(run: &RunId, origin: &Origin, (created_ms, above): (i64, &Lineage)) -> Json {
+fn head((row, origin): (&RunRow, &Origin), above: &Lineage, steps: usize) -> Json {
+    let run = &row.id;
     json!({
         "id": ids::trace(run),
         "project_id": origin.project,
@@ -116,8 +117,30 @@ fn head(run: &RunId, origin: &Origin, (created_ms, above): (i64, &Lineage)) -> J
         "generation_id": ids::generation(run),
         "parent_trace_id": above.initiator.as_ref().map(ids::trace),
         "root_trace_id": above.root.as_ref().map(ids::trace),
-        "created_at": instant(created_ms),
+        "step_count": steps,
+        "created_at": instant(row.created_ms),
     })
+}
+
+/// Returns a trace without its steps, but with their number.
+async fn counted(
+    engine: &Engine,
+    (row, origin): (&RunRow, &Origin),
+    above: &Lineage,
+) -> Result<Json, ApiError> {
+    let result = row.result.as_deref();
+    let result = result.and_then(|text| codec::decode(text).ok());
+    let known = result.and_then(|it| it.get("iterations")?.as_int());
+    let steps = match known.and_then(|count| usize::try_from(count).ok()) {
+        Some(count) => count,
+        // It is not over, or has failed: its journal has the turns.
+        None => {
+            let conversations = engine.show_run(&row.id).await?.conversations();
+            let own = conversations.iter().find(|it| it.path == STEP);
+            own.map_or(0, |it| it.turns.len())
+        }
+    };
+    Ok(head((row, origin), above, steps))
 }
 
 fn step(run: &RunId, below: &[&RunId], (idx, turn): (usize, &Turn)) -> Json {
@@ -217,7 +240,7 @@ pub async fn list(engine: &Engine, who: &Who, filter: &Filter) -> Result<Page<Js
     for run in &found.data {
         let (row, origin) = generations::find(engine, "trace", run.id.as_str()).await?;
         let above = lineage::of(engine, &row).await?;
-        data.push(head(&row.id, &origin, (row.created_ms, &above)));
+        data.push(counted(engine, (&row, &origin), &above).await?);
     }
     Ok(Page {
         data,
@@ -239,7 +262,7 @@ pub async fn tree(engine: &Engine, who: &Who, id: &str) -> Result<Json, ApiError
     who.rights(engine).await?.check(Scope::Read, &request)?;
     let sight = Sight::of(engine, who, TREE).await?;
     let own = Lineage::default();
-    let head = head(&top.id, &origin, (top.created_ms, &own));
+    let head = counted(engine, (&top, &origin), &own).await?;
     branch((engine, &sight), (top.id.clone(), head), top.id).await
 }
 
@@ -264,7 +287,8 @@ fn branch<'a>(
                 root: Some(root.clone()),
                 started_by: String::new(),
             };
-            let head = head(&child.id, &origin, (child.created_ms, &above));
+            let row = engine.run(&child.id).await?;
+            let head = counted(engine, (&row, &origin), &above).await?;
             nested.push(branch((engine, sight), (child.id, head), root.clone()).await?);
         }
         shown["children"] = Json::Array(nested);

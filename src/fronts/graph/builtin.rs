@@ -15,7 +15,8 @@ pub struct Builtin {
     pub exposed_to: Audience,
     /// The function of `flow.graph` that implements it; `None` for the tool that asks a person.
     pub function: Option<&'static str>,
-    /// The properties of the arguments, and the names of those that are required.
+    /// The properties of the arguments, and those that are required. `row|values` requires an argument that has two names:
+    /// that of this project's steps, and that of published specs.
     pub arguments: fn() -> (Json, &'static [&'static str]),
 }
 
@@ -35,6 +36,7 @@ pub const BUILTINS: &[Builtin] = &[
             (
                 json!({
                     "user_id": {"type": "string", "description": "The id of the person."},
+                    "id": {"type": "string", "description": "The same as `user_id`."},
                     "email": {"type": "string", "description": "The address, if the id is not known."},
                 }),
                 &[],
@@ -48,7 +50,12 @@ pub const BUILTINS: &[Builtin] = &[
         mode: Mode::ReadWrite,
         exposed_to: Audience::DeveloperOnly,
         function: Some("delete-row"),
-        arguments: || (json!({"table": table(), "key": key()}), &["table", "key"]),
+        arguments: || {
+            (
+                json!({"table": table(), "key": key(), "id": id()}),
+                &["table", "key|id"],
+            )
+        },
     },
     Builtin {
         name: "delete_storage",
@@ -57,7 +64,7 @@ pub const BUILTINS: &[Builtin] = &[
         mode: Mode::ReadWrite,
         exposed_to: Audience::DeveloperOnly,
         function: Some("delete-storage"),
-        arguments: || (json!({"path": path()}), &["path"]),
+        arguments: || (json!({"path": path(), "key": other_path()}), &["path|key"]),
     },
     Builtin {
         name: "insert_row",
@@ -68,8 +75,13 @@ pub const BUILTINS: &[Builtin] = &[
         function: Some("insert-row"),
         arguments: || {
             (
-                json!({"table": table(), "row": row(), "key": key_columns()}),
-                &["table", "row"],
+                json!({
+                    "table": table(),
+                    "row": row(),
+                    "values": same_as("row", "object"),
+                    "key": key_columns(),
+                }),
+                &["table", "row|values"],
             )
         },
     },
@@ -105,6 +117,7 @@ pub const BUILTINS: &[Builtin] = &[
                         "description": "Cells that must be equal, or a list of {column, op, value} with an op such as =, !=, <, <=, >, >=, in, like.",
                         "anyOf": [{"type": "object"}, {"type": "array", "items": {"type": "object"}}],
                     },
+                    "filter": same_as("where", "object"),
                     "select": {"type": "array", "items": {"type": "string"}, "description": "The columns; all if left out."},
                     "sort": {"type": "array", "description": "Columns, or {column, direction} with asc or desc."},
                     "limit": {"type": "integer", "description": "Maximum number of rows, at most 1000. Default 100."},
@@ -121,7 +134,7 @@ pub const BUILTINS: &[Builtin] = &[
         mode: Mode::ReadOnly,
         exposed_to: Audience::EndUser,
         function: Some("read-storage"),
-        arguments: || (json!({"path": path()}), &["path"]),
+        arguments: || (json!({"path": path(), "key": other_path()}), &["path|key"]),
     },
     Builtin {
         name: "update_row",
@@ -132,8 +145,14 @@ pub const BUILTINS: &[Builtin] = &[
         function: Some("update-row"),
         arguments: || {
             (
-                json!({"table": table(), "key": key(), "values": row()}),
-                &["table", "key", "values"],
+                json!({
+                    "table": table(),
+                    "key": key(),
+                    "id": id(),
+                    "values": row(),
+                    "patch": same_as("values", "object"),
+                }),
+                &["table", "key|id", "values|patch"],
             )
         },
     },
@@ -146,8 +165,13 @@ pub const BUILTINS: &[Builtin] = &[
         function: Some("upsert-row"),
         arguments: || {
             (
-                json!({"table": table(), "row": row(), "key": key_columns()}),
-                &["table", "row"],
+                json!({
+                    "table": table(),
+                    "row": row(),
+                    "values": same_as("row", "object"),
+                    "key": key_columns(),
+                }),
+                &["table", "row|values"],
             )
         },
     },
@@ -160,8 +184,14 @@ pub const BUILTINS: &[Builtin] = &[
         function: Some("write-storage"),
         arguments: || {
             (
-                json!({"path": path(), "content": {"description": "The value."}}),
-                &["path", "content"],
+                json!({
+                    "path": path(),
+                    "key": other_path(),
+                    "content": {"description": "The value."},
+                    "content_base64": {"type": "string", "description": "Bytes as base64, in place of `content`."},
+                    "content_type": {"type": "string", "description": "The media type of `content_base64`."},
+                }),
+                &["path|key", "content|content_base64"],
             )
         },
     },
@@ -183,15 +213,36 @@ fn row() -> Json {
     json!({"type": "object", "description": "Cells by column."})
 }
 
+fn id() -> Json {
+    json!({"description": "The cell `id` of the row, in place of `key`."})
+}
+
 fn path() -> Json {
     json!({"type": "string", "description": "The path."})
+}
+
+fn other_path() -> Json {
+    same_as("path", "string")
+}
+
+/// Returns the schema of an argument that is another name of one.
+fn same_as(name: &str, kind: &str) -> Json {
+    json!({"type": kind, "description": format!("The same as `{name}`.")})
 }
 
 impl Builtin {
     /// Returns the JSON Schema of the arguments.
     pub fn schema(&self) -> Json {
         let (properties, required) = (self.arguments)();
+        // Providers accept no alternatives here; the call itself is refused without one of them.
+        let required: Vec<&&str> = required.iter().filter(|it| !it.contains('|')).collect();
         json!({"type": "object", "properties": properties, "required": required})
+    }
+
+    /// Returns the required arguments, each with its names.
+    pub fn required(&self) -> Vec<Vec<&'static str>> {
+        let (_, required) = (self.arguments)();
+        required.iter().map(|it| it.split('|').collect()).collect()
     }
 }
 
@@ -215,7 +266,14 @@ mod tests {
     fn built_in_tools_are_sorted_and_have_properties() {
         assert!(BUILTINS.is_sorted_by_key(|tool| tool.name));
         for tool in BUILTINS {
-            assert!(tool.schema()["properties"].is_object(), "{}", tool.name);
+            let schema = tool.schema();
+            for name in tool.required().concat() {
+                assert!(
+                    schema["properties"][name].is_object(),
+                    "{} {name}",
+                    tool.name
+                );
+            }
             assert_eq!(tool.function.is_none(), tool.name == INTERRUPT);
         }
         assert_eq!(canonical("select_rows"), "query_table");

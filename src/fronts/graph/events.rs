@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use flowstone_engine::codec;
-use flowstone_engine::ports::{Entry, EntryKind, Event, EventKind, FeedItem, RunRow};
+use flowstone_engine::ports::{Entry, EntryKind, Event, EventKind, FeedItem, RunRow, RunStatus};
 use flowstone_flow::flow::{Flow, name_of};
 use flowstone_lang::value::Value;
 use flowstone_model::json::{items, to_json};
@@ -250,6 +250,8 @@ impl Projection {
         let data = json!({
             "input_tokens": input,
             "output_tokens": output,
+            "prompt": input,
+            "completion": output,
             "prompt_tokens": input,
             "completion_tokens": output,
             "total_tokens": input + output,
@@ -319,12 +321,8 @@ impl Projection {
                 let data = json!({"output": output_of(row)});
                 self.over(at_ms, "run_end", data, out);
             }
-            EventKind::RunFailed => {
+            EventKind::RunFailed | EventKind::RunTimedOut => {
                 let data = failure_of(row);
-                self.over(at_ms, "run_failed", data, out);
-            }
-            EventKind::RunTimedOut => {
-                let data = json!({"error": "the run took longer than it may", "reason": "timeout"});
                 self.over(at_ms, "run_failed", data, out);
             }
             EventKind::RunCancelled | EventKind::RunTerminated => {
@@ -432,6 +430,9 @@ pub fn output_of(row: &RunRow) -> Json {
 
 /// Returns `{error, reason}` of a failed run.
 pub fn failure_of(row: &RunRow) -> Json {
+    if row.status == RunStatus::TimedOut {
+        return json!({"error": "the run took longer than it may", "reason": "timeout"});
+    }
     let failure = row
         .error
         .as_deref()

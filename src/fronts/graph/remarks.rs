@@ -79,9 +79,19 @@ fn of_tool(
     };
     let is_closed = is_closed || schema["additionalProperties"] == json!(false);
     let path = below(path, "args_template");
-    let required = schema["required"].as_array().into_iter().flatten();
-    for name in required.filter_map(Json::as_str) {
-        if !node.args_template.contains_key(name) {
+    let required: Vec<Vec<&str>> = match &tool.origin {
+        Origin::Builtin(builtin) => builtin.required(),
+        Origin::Function(_) | Origin::Mcp(_) => {
+            let names = schema["required"].as_array().into_iter().flatten();
+            names
+                .filter_map(Json::as_str)
+                .map(|name| vec![name])
+                .collect()
+        }
+    };
+    for names in required {
+        let is_given = names.iter().any(|it| node.args_template.contains_key(*it));
+        if let Some(name) = names.first().filter(|_| !is_given) {
             let message = format!("the tool `{}` needs the argument `{name}`", tool.name);
             remarks.push(Issue::at(&path, message));
         }

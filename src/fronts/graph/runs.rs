@@ -6,6 +6,7 @@ use flowstone_engine::codec::digest_bytes;
 use flowstone_engine::feed_event::instant;
 use flowstone_engine::ids::RunId;
 use flowstone_engine::json::from_json;
+use flowstone_engine::outside::refuse_reserved;
 use flowstone_engine::ports::{
     Delivered, Delivery, NewReceipt, News, RunQuery, RunRow, RunStatus, Stores, WaitFilter,
     WaitRow, WaitState,
@@ -175,8 +176,8 @@ pub struct StartedRun {
 /// Starts a run of an agent, unless an equal request has done so before.
 ///
 /// # Errors
-/// When the agent is disabled, the project lacks a tool or a model, a limit is reached, another request has the same key, or the
-/// caller may not name a webhook.
+/// When the agent is disabled, the project lacks a tool or a model, a limit is reached, another request has the same key, the
+/// input has a key that the engine sets, or the caller may not name a webhook.
 pub async fn start(
     engine: &Engine,
     agent: &Agent,
@@ -188,6 +189,7 @@ pub async fn start(
         return Err(GraphError::new(Status::BadRequest, codes::DISABLED, error));
     }
     may_call_back(who, start)?;
+    refuse_reserved(&start.flow_input())?;
     if let Some(url) = start.webhook_url.as_deref()
         && !webhooks::may_call(engine, url)
     {
@@ -423,12 +425,11 @@ pub async fn show(engine: &Engine, row: &RunRow) -> Result<Json, GraphError> {
     });
     match row.status {
         RunStatus::Completed => run["output"] = output_of(row),
-        RunStatus::Failed | RunStatus::FailedCompensating => {
+        RunStatus::Failed | RunStatus::FailedCompensating | RunStatus::TimedOut => {
             let failure = failure_of(row);
             run["error"] = failure["error"].clone();
             run["reason"] = failure["reason"].clone();
         }
-        RunStatus::TimedOut => run["reason"] = json!("timeout"),
         RunStatus::Queued
         | RunStatus::Running
         | RunStatus::Waiting

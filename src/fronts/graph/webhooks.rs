@@ -136,10 +136,7 @@ fn body(row: &RunRow) -> Json {
             let failure = failure_of(row);
             body["status"] = json!("failed");
             body["error"] = failure["error"].clone();
-            body["reason"] = match row.status {
-                RunStatus::TimedOut => json!("timeout"),
-                _ => failure["reason"].clone(),
-            };
+            body["reason"] = failure["reason"].clone();
         }
         RunStatus::Cancelled
         | RunStatus::Terminated

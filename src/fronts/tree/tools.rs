@@ -363,17 +363,13 @@ pub async fn call(
 /// Returns the value of `var_write`: a text that is JSON is parsed.
 ///
 /// # Errors
-/// [`TreeError::Argument`] for an integer of more than 64 bits, and for JSON with a member that is there twice.
+/// [`TreeError::Argument`] for a text with an integer of more than 64 bits, or with a member that is there twice.
 pub fn parsed(value: &Json) -> Result<Json, TreeError> {
     let refused = |why: String| TreeError::Argument { name: "value", why };
     match value.as_str().map(json_text::read) {
         Some(Ok(json)) => Ok(json),
         Some(Err(JsonTextError::Syntax(_))) => Ok(value.clone()),
         Some(Err(error)) => Err(refused(format!("cannot be stored: {error}"))),
-        None if json_text::is_rounded(value) => Err(refused(
-            "has a number of more than 64 bits, which was rounded on its way: send the value as a text"
-                .to_owned(),
-        )),
         None => Ok(value.clone()),
     }
 }

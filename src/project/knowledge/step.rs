@@ -140,9 +140,8 @@ impl Step for Knowledge {
         Box::pin(async move {
             let fields = Fields::new(&config);
             let operation = operation(fields)?;
-            let embedder = embedder::embedder(cx.settings(), |name| cx.secret_of_settings(name))
-                .map_err(|message| StepError::config("E0709", message))?
-                .map(|embedder| embedder.seen_by(cx.exchanges()));
+            let embedder =
+                embedder::of_step(cx).map_err(|message| StepError::config("E0709", message))?;
             let library = Library {
                 stores: cx.stores()?,
                 embedder: embedder.as_ref().map(|it| it as &dyn Embedder),

@@ -109,9 +109,8 @@ impl Step for Search {
     ) -> LocalFuture<'a, Result<Outcome, StepError>> {
         Box::pin(async move {
             let ask = ask(cx, Fields::new(&config))?;
-            let embedder = embedder::embedder(cx.settings(), |name| cx.secret_of_settings(name))
-                .map_err(|message| StepError::config("E0709", message))?
-                .map(|embedder| embedder.seen_by(cx.exchanges()));
+            let embedder =
+                embedder::of_step(cx).map_err(|message| StepError::config("E0709", message))?;
             let seeker = Seeker {
                 stores: cx.stores()?,
                 project_root: cx.project_root(),

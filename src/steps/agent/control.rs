@@ -72,13 +72,23 @@ struct Rule {
 }
 
 impl Rule {
-    /// Restricts a turn with a named tool to this tool, unless the rule itself lists tools.
-    fn narrowed(mut self) -> Rule {
-        if let (Some(Choice::Tool(name)), None) = (&self.choice, &self.active) {
-            self.active = Some(vec![name.clone()]);
-        }
-        self
+    /// Returns the tools of a turn whose tool this rule names: those of a list that has the tool, or the tool alone.
+    fn narrowed(&self, list: Option<&Vec<Rc<str>>>) -> Option<Vec<Rc<str>>> {
+        let Some(Choice::Tool(name)) = &self.choice else {
+            return None;
+        };
+        let own = list.filter(|list| offers(list, name)).cloned();
+        Some(own.unwrap_or_else(|| vec![name.clone()]))
     }
+}
+
+/// Tells whether a list of names has a tool; an empty one has all.
+fn offers(list: &[Rc<str>], name: &str) -> bool {
+    let is_it = |given: &Rc<str>| match given.strip_suffix('*') {
+        Some(prefix) => name.starts_with(prefix),
+        None => **given == *name,
+    };
+    list.is_empty() || list.iter().any(is_it)
 }
 
 /// What holds in one turn.
@@ -99,11 +109,7 @@ impl Selection {
     }
 
     pub(super) fn offers(&self, name: &str) -> bool {
-        let is_it = |given: &Rc<str>| match given.strip_suffix('*') {
-            Some(prefix) => name.starts_with(prefix),
-            None => **given == *name,
-        };
-        self.active.is_empty() || self.active.iter().any(is_it)
+        offers(&self.active, name)
     }
 }
 
@@ -140,21 +146,23 @@ impl Control {
         })
     }
 
-    /// Returns what holds in a turn.
+    /// Returns what holds in a turn. A tool that is named for this turn narrows it to the tool, unless the turn has a list with it.
     pub(super) fn of_turn(&self, turn: i64) -> Selection {
+        let none = Rule::default();
         let rule = self.rules.iter().find(|(at, _)| *at == turn);
-        let rule = rule.map(|(_, rule)| rule.clone()).unwrap_or_default();
-        let sources = [
-            self.next.clone().narrowed(),
-            rule.narrowed(),
-            self.defaults.clone(),
-            self.own.clone(),
-        ];
+        let rule = rule.map_or(&none, |(_, rule)| rule);
+        let sources = [&self.next, rule, &self.defaults, &self.own];
         let choice = sources.iter().find_map(|rule| rule.choice.clone());
-        let active = sources.iter().find_map(|rule| rule.active.clone());
+        let listed = rule.active.as_ref();
+        let narrowed = match &self.next.choice {
+            Some(_) => self.next.narrowed(listed),
+            None => rule.narrowed(listed),
+        };
+        let active = self.next.active.clone().or(narrowed);
+        let later = || sources.iter().find_map(|rule| rule.active.clone());
         Selection {
             choice: choice.unwrap_or(Choice::Auto),
-            active: active.unwrap_or_default(),
+            active: active.or_else(later).unwrap_or_default(),
         }
     }
 
@@ -355,6 +363,29 @@ mod tests {
         check(&control, 2, ":none [\"c\"]");
         check(&control, 3, ":none [\"a\"]");
         check(&control, 4, ":none [\"d\"]");
+    }
+
+    #[test]
+    fn a_named_tool_narrows_a_turn_only_where_it_is_chosen() {
+        let stored =
+            "{:step-rules [{:step 2 :tool-choice {:tool \"b\"}} {:step 3 :active-tools [\"c\"]}]}";
+        let after = |answer: &str| {
+            let mut control = control(stored);
+            submit(&mut control, answer);
+            control
+        };
+        let with_list =
+            "{:tool-choice {:tool \"a\"} :step-rules [{:step 2 :active-tools [\"a\" \"c\"]}]}";
+        check(&after(with_list), 2, "{:tool \"a\"} [\"a\", \"c\"]");
+        check(&after("{:tool-choice :auto}"), 2, ":auto []");
+        check(
+            &after("{:tool-choice {:tool \"a\"}}"),
+            2,
+            "{:tool \"a\"} [\"a\"]",
+        );
+        check(&after("{}"), 2, "{:tool \"b\"} [\"b\"]");
+        let other = "{:step-rules [{:step 3 :tool-choice {:tool \"a\"}}]}";
+        check(&after(other), 3, "{:tool \"a\"} [\"a\"]");
     }
 
     #[test]

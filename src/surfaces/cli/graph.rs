@@ -10,6 +10,7 @@ use std::rc::Rc;
 use flowstone_engine::Engine;
 use flowstone_engine::diagnostic::Severity as Found;
 use flowstone_flow::flow::LoadedFlow;
+use flowstone_flow::permission::has_write_protected;
 use flowstone_flow::step::real_path;
 use flowstone_fronts::graph::compile::Target;
 use flowstone_fronts::graph::format::is_spec;
@@ -128,7 +129,7 @@ fn import(args: &GraphImport, app: &dyn App) -> Result<Exit, Report> {
         print(&text, args.json);
         return Ok(Exit::Completed);
     };
-    write_new(to, &text)?;
+    write_new(to, &project, &text)?;
     match args.json {
         true => output::json(&json!({"ok": true, "file": to.display().to_string()})),
         false => output::note(&format!("{shown} is now the flow {}", to.display())),
@@ -136,15 +137,28 @@ fn import(args: &GraphImport, app: &dyn App) -> Result<Exit, Report> {
     Ok(Exit::Completed)
 }
 
-/// Creates a file with a text.
-fn write_new(to: &Path, text: &str) -> Result<(), Report> {
+/// Creates a flow file with a text.
+fn write_new(to: &Path, project: &Project, text: &str) -> Result<(), Report> {
     let shown = to.display();
+    let refused = |message, hint| Report::error(codes::IMPORT_EXISTS, message).hint(hint);
+    if to.extension().is_none_or(|ending| ending != "edn") {
+        let message = format!("{shown} is not the name of a flow file");
+        return Err(refused(message, "name a file that ends in .edn"));
+    }
+    let folder = to.parent().filter(|it| !it.as_os_str().is_empty());
+    let folder = real_path(folder.unwrap_or(Path::new(".")));
+    let place = folder.join(to.file_name().unwrap_or_default());
+    let root = real_path(&project.root);
+    if has_write_protected(place.strip_prefix(&root).unwrap_or(&place)) {
+        let message = format!("{shown} cannot be a flow file");
+        let hint = "flows are not written to .flowstone, .git, .env or the project's settings: name another file";
+        return Err(refused(message, hint));
+    }
     let opened = std::fs::OpenOptions::new()
         .write(true)
         .create_new(true)
         .open(to);
     let written = opened.and_then(|mut file| file.write_all(text.as_bytes()));
-    let refused = |message, hint| Report::error(codes::IMPORT_EXISTS, message).hint(hint);
     written.map_err(|error| match error.kind() {
         std::io::ErrorKind::AlreadyExists => refused(
             format!("{shown} exists already"),

@@ -69,11 +69,17 @@ async fn message(
         Err((id, error)) => return Ok(rpc(StatusCode::BAD_REQUEST, &id, &Err(error))),
     };
     match message {
-        Incoming::Request { id, method, params } => {
+        Incoming::Request {
+            id,
+            method,
+            params,
+            rounded,
+        } => {
             let asked = RpcRequest {
                 id,
                 method,
                 params,
+                rounded,
                 sets,
             };
             match prepared(&server, &caller, &headers, &asked) {
@@ -134,6 +140,7 @@ struct RpcRequest {
     id: Json,
     method: String,
     params: Map<String, Json>,
+    rounded: Option<String>,
     sets: ToolSets,
 }
 
@@ -373,6 +380,7 @@ async fn answered(
         id: asked.id.clone(),
         repeated: from.repeated,
         meta: meta.cloned().unwrap_or_default(),
+        rounded: asked.rounded.clone(),
         parent: from.parent,
         out,
     };

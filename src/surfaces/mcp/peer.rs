@@ -44,6 +44,8 @@ pub(crate) struct Request {
     pub repeated: Option<Repeated>,
     /// `_meta` of the request.
     pub meta: Map<String, Json>,
+    /// An integer of the message that has more than 64 bits, so that it was rounded.
+    pub rounded: Option<String>,
     /// The parent span from the transport.
     pub parent: Option<TraceParent>,
     /// Messages that the client receives before the response.

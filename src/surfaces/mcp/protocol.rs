@@ -1,6 +1,7 @@
 //! Messages of the protocol: JSON-RPC 2.0, the supported revisions, and errors.
 
 use flowstone_engine::json::read_strictly;
+use flowstone_fronts::json_text::long_integer;
 use serde_json::{Map, Value as Json, json};
 
 /// The revision without sessions.
@@ -78,6 +79,8 @@ pub(crate) enum Incoming {
         id: Json,
         method: String,
         params: Map<String, Json>,
+        /// An integer of the message that has more than 64 bits, so that `params` have it rounded.
+        rounded: Option<String>,
     },
     Notification {
         method: String,
@@ -184,7 +187,12 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Incoming, (Json, RpcError)> {
         Some(_) => return fail("`params` must be an object"),
     };
     match (method, id.clone()) {
-        (Some(method), Some(id)) => Ok(Incoming::Request { id, method, params }),
+        (Some(method), Some(id)) => Ok(Incoming::Request {
+            rounded: std::str::from_utf8(bytes).ok().and_then(long_integer),
+            id,
+            method,
+            params,
+        }),
         (Some(method), None) => Ok(Incoming::Notification { method, params }),
         (None, Some(id)) => match (members.remove("result"), members.remove("error")) {
             (Some(result), None) => Ok(Incoming::Response {

@@ -160,9 +160,14 @@ impl Talk {
                     active.abort();
                 }
             }
-            Ok(Incoming::Request { id, method, params }) => match self.prepared(&method, &params) {
+            Ok(Incoming::Request {
+                id,
+                method,
+                params,
+                rounded,
+            }) => match self.prepared(&method, &params) {
                 Err(error) => self.send(response(&id, &Err(error))).await,
-                Ok(era) => self.begin(era, (id, method, params)),
+                Ok(era) => self.begin(era, (id, method, params), rounded),
             },
         }
     }
@@ -212,7 +217,12 @@ impl Talk {
         }
     }
 
-    fn begin(&mut self, era: Era, (id, method, params): (Json, String, Map<String, Json>)) {
+    fn begin(
+        &mut self,
+        era: Era,
+        (id, method, params): (Json, String, Map<String, Json>),
+        rounded: Option<String>,
+    ) {
         let meta = params.get("_meta").and_then(Json::as_object).cloned();
         let rq = Request {
             server: self.server.clone(),
@@ -224,6 +234,7 @@ impl Talk {
             id: id.clone(),
             repeated: None,
             meta: meta.unwrap_or_default(),
+            rounded,
             parent: None,
             out: self.out.clone(),
         };

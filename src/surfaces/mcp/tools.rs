@@ -8,7 +8,10 @@ use super::offered::Offered;
 use super::peer::Request;
 use super::protocol::RpcError;
 use super::sets::ToolSet;
-use super::{agents, headers, tree, workspace};
+use super::{agents, content, headers, tree, workspace};
+
+/// The code of arguments that would not arrive as they were sent.
+const ROUNDED: &str = "E1216";
 
 /// Returns all tools that the caller may use, by name.
 ///
@@ -72,6 +75,12 @@ fn described(rq: &Request, offered: &Offered) -> Json {
 pub(super) async fn call(rq: &Request, params: &Map<String, Json>) -> Result<Json, RpcError> {
     let name = params.get("name").and_then(Json::as_str);
     let name = name.ok_or_else(|| RpcError::params("`name` must be the name of a tool"))?;
+    if let Some(digits) = &rq.rounded {
+        let message = format!(
+            "the arguments have the integer {digits} of more than 64 bits, which would be rounded: send it as a text"
+        );
+        return Ok(content::failed(&message, json!({"code": ROUNDED})));
+    }
     if let Some(tool) = tree::find(rq, name) {
         return tree::call(rq, tool, arguments_of(params)?).await;
     }

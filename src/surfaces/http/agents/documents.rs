@@ -35,7 +35,7 @@ async fn list_documents(
     client: Client,
     RawQuery(query): RawQuery,
 ) -> Result<Answer, Problem> {
-    let shown = documents::shown;
+    let shown = documents::listed;
     let (all, part) = list(
         (server, client),
         query.as_deref(),

@@ -8,6 +8,7 @@ use axum::extract::{Path, RawQuery, State};
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
+use flowstone_engine::ids::RunId;
 use flowstone_engine::ports::News;
 use flowstone_engine::token::Scope;
 use flowstone_fronts::agents::agent::Agent;
@@ -26,7 +27,19 @@ use crate::http::server::{EngineContext, Shared};
 /// How long a caller waits. A generation that takes longer is answered with `in_progress`, and goes on.
 const LONGEST: Duration = Duration::from_secs(600);
 /// How often nested generations are checked for a pause: the feed of the outer one does not show it.
-pub(super) const BELOW: Duration = Duration::from_millis(100);
+const BELOW: Duration = Duration::from_millis(100);
+/// As [`BELOW`], while the outer one does not wait yet: its feed does not show either that it begins to.
+const BEFORE: Duration = Duration::from_millis(500);
+
+/// Returns after how long a generation is checked again, if its feed may not show what changes. `may_nest` tells whether it can start
+/// others.
+pub(super) fn again(view: &View, may_nest: bool) -> Option<Duration> {
+    match (view.waits_below(), may_nest) {
+        (true, _) => Some(BELOW),
+        (false, true) => Some(BEFORE),
+        (false, false) => None,
+    }
+}
 
 pub(super) fn routes() -> Router<Shared> {
     Router::new()
@@ -96,19 +109,18 @@ async fn generate(
     let body = read(&headers, body).await?;
     let is_streamed = body.get("stream") == Some(&serde_json::Value::Bool(true));
     let who = client.who();
-    let (id, news) = server
+    let (followed, live) = server
         .ask(async move |cx: &EngineContext| {
             let agent = Agent::find(&cx.engine, &id).await?;
             let run = generations::start(&cx.engine, &agent, &who, body).await?;
-            let news = generations::news(&cx.engine, &run);
             let live = generations::live(&cx.engine, &run);
-            Ok::<_, ApiError>((ids::generation(&run), (news, live)))
+            Ok::<_, ApiError>((Followed::of(cx, &run, &agent), live))
         })
         .await?;
     if is_streamed {
-        return stream::start(server, client, id, news).await;
+        return stream::start(server, client, followed, live).await;
     }
-    let view = settled(&server, &id, news.0).await?;
+    let view = settled(&server, followed).await?;
     Ok(Answer::ok(view.to_answer()).into_response())
 }
 
@@ -122,39 +134,61 @@ async fn submit(
     client.need(Scope::Run)?;
     let body = read(&headers, body).await?;
     let caller = client.who().caller;
-    let (id, news) = server
+    let followed = server
         .ask(async move |cx: &EngineContext| {
             let (row, agent) = generations::find_of(&cx.engine, &agent, &id).await?;
             let agent = Agent::find(&cx.engine, &agent).await?;
-            let news = generations::news(&cx.engine, &row.id);
+            let followed = Followed::of(cx, &row.id, &agent);
             outputs::submit(&cx.engine, &agent, &row, body, caller).await?;
-            Ok::<_, ApiError>((ids::generation(&row.id), news))
+            Ok::<_, ApiError>(followed)
         })
         .await?;
-    Ok(Answer::ok(settled(&server, &id, news).await?.to_answer()))
+    Ok(Answer::ok(settled(&server, followed).await?.to_answer()))
+}
+
+/// A generation that somebody waits for.
+pub(super) struct Followed {
+    /// Its id.
+    pub id: String,
+    pub news: Box<dyn News>,
+    /// Whether it can start others.
+    pub may_nest: bool,
+}
+
+impl Followed {
+    pub(super) fn of(cx: &EngineContext, run: &RunId, agent: &Agent) -> Followed {
+        Followed {
+            id: ids::generation(run),
+            news: generations::news(&cx.engine, run),
+            may_nest: agent.may_nest(),
+        }
+    }
 }
 
 /// Waits until a generation is over or needs its caller.
 pub(super) async fn settled(
     server: &Shared,
-    id: &str,
-    mut news: Box<dyn News>,
+    Followed {
+        id,
+        mut news,
+        may_nest,
+    }: Followed,
 ) -> Result<View, Problem> {
     let ends = tokio::time::Instant::now() + LONGEST;
     let mut stopping = server.stopping.subscribe();
     loop {
         news.mark_seen();
-        let id = id.to_owned();
+        let id = id.clone();
         let view = server
             .ask(async move |cx: &EngineContext| generations::view(&cx.engine, &id).await)
             .await?;
         if view.is_settled() {
             return Ok(view);
         }
-        let waits_below = view.waits_below();
+        let again = again(&view, may_nest);
         tokio::select! {
             () = news.changed() => {}
-            () = tokio::time::sleep(BELOW), if waits_below => {}
+            () = tokio::time::sleep(again.unwrap_or(LONGEST)), if again.is_some() => {}
             () = tokio::time::sleep_until(ends) => return Ok(view),
             _ = stopping.wait_for(|is_stopping| *is_stopping) => return Ok(view),
         }

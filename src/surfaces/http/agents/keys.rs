@@ -162,7 +162,7 @@ async fn list_of(
 ) -> Result<Answer, Problem> {
     client.need(Scope::Admin)?;
     let query = Query::read(query, &["limit", "offset"])?;
-    let part = Part::of(&query)?;
+    let part = Part::of_whole(&query)?;
     let records = server
         .ask(async move |cx: &EngineContext| kind.list(&cx.engine).await)
         .await?;

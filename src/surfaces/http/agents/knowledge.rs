@@ -66,7 +66,7 @@ async fn list(
 ) -> Result<Answer, Problem> {
     client.need(Scope::Read)?;
     let (query, tags) = Query::read_repeated(query.as_deref(), PAGED, "tags")?;
-    let part = Part::of(&query)?;
+    let part = Part::of_whole(&query)?;
     let project = query.owned("project_id");
     let who = client.who();
     let all = server
@@ -123,7 +123,7 @@ async fn entries(
 ) -> Result<Answer, Problem> {
     client.need(Scope::Read)?;
     let query = Query::read(query.as_deref(), &["limit", "offset"])?;
-    let part = Part::of(&query)?;
+    let part = Part::of_whole(&query)?;
     let all = server
         .ask(async move |cx: &EngineContext| memories::entries(&cx.engine, &memory).await)
         .await?;

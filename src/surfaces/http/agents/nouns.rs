@@ -126,7 +126,7 @@ pub(super) async fn list(
 ) -> Result<(Vec<Json>, Part), Problem> {
     client.need(Scope::Read)?;
     let query = Query::read(query, PAGED)?;
-    let part = Part::of(&query)?;
+    let part = Part::of_whole(&query)?;
     let project = query.owned("project_id");
     let who = client.who();
     let records = server

@@ -138,6 +138,13 @@ const ROWS: &[Row] = &[
     ),
     (
         "post",
+        "/agents/{agent_id}/actors",
+        "createAgentActor",
+        "Creates an actor that is linked to an agent.",
+        Some(actors::CREATE_OF_AGENT),
+    ),
+    (
+        "post",
         "/agents/{agent_id}/generate",
         "createAgentGeneration",
         "Runs a generation, and answers when it is over or needs outputs.",

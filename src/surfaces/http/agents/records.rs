@@ -32,6 +32,21 @@ impl Part {
         })
     }
 
+    /// As [`Part::of`], for a list that does not tell how many records there are: it is whole unless a `limit` is given.
+    ///
+    /// # Errors
+    /// As for [`Part::of`].
+    pub(super) fn of_whole(query: &Query) -> Result<Part, Problem> {
+        let part = Part::of(query)?;
+        Ok(match query.get("limit") {
+            Some(_) => part,
+            None => Part {
+                limit: usize::MAX,
+                ..part
+            },
+        })
+    }
+
     /// Returns the part of a whole list.
     pub(super) fn take(self, all: Vec<Json>) -> Vec<Json> {
         all.into_iter().skip(self.offset).take(self.limit).collect()

@@ -7,17 +7,16 @@ use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::Response;
 use axum::routing::{get, post};
 use flowstone_engine::ids::RunId;
-use flowstone_engine::ports::News;
 use flowstone_engine::token::Scope;
 use flowstone_fronts::agents::actors;
 use flowstone_fronts::agents::error::ApiError;
 use flowstone_fronts::agents::records::Records;
 use flowstone_fronts::agents::sessions::{self, Session};
-use flowstone_fronts::agents::{generations, ids, pending, sight};
+use flowstone_fronts::agents::{pending, sight};
 use serde_json::Value as Json;
 
 use super::client::Client;
-use super::generations::settled;
+use super::generations::{Followed, settled};
 use super::read;
 use super::records::{Part, deleted};
 use super::tags::change_of;
@@ -36,6 +35,7 @@ pub(super) fn routes() -> Router<Shared> {
             "/api/v1/actors/{id}",
             get(show_actor).patch(update_actor).delete(delete_actor),
         )
+        .route("/api/v1/agents/{agent}/actors", post(create_agent_actor))
         .route(
             &format!("{one}/tags"),
             get(session_tags).put(session_tags).patch(session_tags),
@@ -169,11 +169,12 @@ async fn add(
     let (received, started) = server
         .ask(async move |cx: &EngineContext| {
             let mut session = Session::find(&cx.engine, &agent, &id).await?;
+            let own = session.id().to_owned();
             let received = pending::receive(&cx.engine, &mut session, &who, &body).await?;
             let run = received.run.clone();
             let started = run.map(|run| {
-                let news = generations::news(&cx.engine, &run);
-                (run, news)
+                let followed = Followed::of(cx, &run, &session.agent);
+                (own, run, followed)
             });
             Ok::<_, ApiError>((received, started))
         })
@@ -182,7 +183,9 @@ async fn add(
         server.delayed.notify_one();
     }
     match started {
-        Some(started) => answered(&server, started, is_left).await,
+        // The message is new in any case.
+        Some(started) if is_left => Ok(accepted(&started)),
+        Some(started) => answered(&server, started, StatusCode::CREATED).await,
         None if received.is_new => Ok(Answer::with(StatusCode::CREATED, received.message)),
         None => Ok(Answer::ok(received.message)),
     }
@@ -204,30 +207,34 @@ async fn generate(
         .ask(async move |cx: &EngineContext| {
             let mut session = Session::find(&cx.engine, &agent, &id).await?;
             let run = session.generate(&cx.engine, &who, body).await?;
-            let news = generations::news(&cx.engine, &run);
-            Ok::<_, ApiError>((run, news))
+            let followed = Followed::of(cx, &run, &session.agent);
+            Ok::<_, ApiError>((session.id().to_owned(), run, followed))
         })
         .await?;
-    answered(&server, started, is_left).await
+    match is_left {
+        true => Ok(accepted(&started)),
+        false => answered(&server, started, StatusCode::OK).await,
+    }
 }
 
-/// Returns the answer to a request that started a generation: now, or when the generation needs its caller.
+/// The id of a session, and its generation.
+type Started = (String, RunId, Followed);
+
+/// Returns the answer to a request that does not wait for its generation.
+fn accepted((session, run, _): &Started) -> Answer {
+    Answer::with(StatusCode::ACCEPTED, sessions::accepted(session, run))
+}
+
+/// Waits until a generation needs its caller, and returns the answer to the request that started it.
 async fn answered(
     server: &Shared,
-    (run, news): (RunId, Box<dyn News>),
-    is_left: bool,
+    (_, _, followed): Started,
+    status: StatusCode,
 ) -> Result<Answer, Problem> {
-    let id = ids::generation(&run);
-    if is_left {
-        let view = server
-            .ask(async move |cx: &EngineContext| generations::view(&cx.engine, &id).await)
-            .await?;
-        return Ok(Answer::with(StatusCode::ACCEPTED, sessions::answer(&view)));
-    }
-    let view = settled(server, &id, news).await?;
+    let view = settled(server, followed).await?;
     // Messages that came in the meantime are answered next.
     server.delayed.notify_one();
-    Ok(Answer::ok(sessions::answer(&view)))
+    Ok(Answer::with(status, sessions::answer(&view)))
 }
 
 async fn submit(
@@ -244,11 +251,11 @@ async fn submit(
         .ask(async move |cx: &EngineContext| {
             let session = Session::find(&cx.engine, &agent, &id).await?;
             let run = session.submit(&cx.engine, body, caller).await?;
-            let news = generations::news(&cx.engine, &run);
-            Ok::<_, ApiError>((run, news))
+            let followed = Followed::of(cx, &run, &session.agent);
+            Ok::<_, ApiError>((session.id().to_owned(), run, followed))
         })
         .await?;
-    answered(&server, started, false).await
+    answered(&server, started, StatusCode::OK).await
 }
 
 async fn session_tags(
@@ -281,10 +288,32 @@ async fn create_actor(
     let (actor, is_new) = server
         .ask(async move |cx: &EngineContext| actors::create(&cx.engine, &who, body).await)
         .await?;
-    Ok(match is_new {
+    Ok(added(actor, is_new))
+}
+
+fn added(actor: Json, is_new: bool) -> Answer {
+    match is_new {
         true => Answer::with(StatusCode::CREATED, actor),
         false => Answer::ok(actor),
-    })
+    }
+}
+
+async fn create_agent_actor(
+    State(server): State<Shared>,
+    client: Client,
+    Path(agent): Path<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Answer, Problem> {
+    client.need(Scope::Run)?;
+    let body = read(&headers, body).await?;
+    let who = client.who();
+    let (actor, is_new) = server
+        .ask(async move |cx: &EngineContext| {
+            actors::create_of_agent(&cx.engine, &who, (&agent, body)).await
+        })
+        .await?;
+    Ok(added(actor, is_new))
 }
 
 async fn list_actors(

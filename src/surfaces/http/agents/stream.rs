@@ -3,6 +3,8 @@
 //! A turn that is over is read from the journal, so nothing is missing where its text came faster than it was read. A generation
 //! that fails ends its stream with an error and without `[DONE]`.
 
+use std::time::Duration;
+
 use axum::response::Response;
 use flowstone_engine::json::compact;
 use flowstone_engine::ports::{LiveText, News, TextPiece};
@@ -11,7 +13,7 @@ use flowstone_fronts::agents::traces::{self, TurnText};
 use serde_json::json;
 
 use super::client::Client;
-use super::generations::BELOW;
+use super::generations::{Followed, again};
 use crate::http::feed::Streamed;
 use crate::http::feed::sse::{Closed, Stream};
 use crate::http::problem::Problem;
@@ -24,8 +26,8 @@ const DONE: &str = "[DONE]";
 pub(super) async fn start(
     server: Shared,
     client: Client,
-    id: String,
-    (news, live): (Box<dyn News>, Box<dyn LiveText>),
+    Followed { id, news, may_nest }: Followed,
+    live: Box<dyn LiveText>,
 ) -> Result<Response, Problem> {
     let place = server.readers.enter(&client.0.token.id, Streamed::Run)?;
     let (stream, response) = Stream::start(server.clone(), (&client.0, Streamed::Run));
@@ -34,6 +36,7 @@ pub(super) async fn start(
         id,
         news,
         live,
+        may_nest,
         over: 0,
         current: (String::new(), String::new()),
     };
@@ -50,6 +53,8 @@ struct Follow {
     id: String,
     news: Box<dyn News>,
     live: Box<dyn LiveText>,
+    /// Whether the generation can start others.
+    may_nest: bool,
     /// Number of turns that were sent completely.
     over: usize,
     /// The path of the turn in progress, and what was sent of it.
@@ -84,7 +89,7 @@ impl Follow {
                     }
                 };
             }
-            self.wait(stream, view.waits_below()).await?;
+            self.wait(stream, again(&view, self.may_nest)).await?;
         }
     }
 
@@ -113,15 +118,15 @@ impl Follow {
     }
 
     /// Sends text as it arrives, until the journal may have more.
-    async fn wait(&mut self, stream: &mut Stream, waits_below: bool) -> Result<(), Closed> {
-        let again = tokio::time::Instant::now() + BELOW;
+    async fn wait(&mut self, stream: &mut Stream, again: Option<Duration>) -> Result<(), Closed> {
+        let at = tokio::time::Instant::now() + again.unwrap_or_default();
         loop {
             for piece in self.live.pieces() {
                 self.piece(&piece, stream).await?;
             }
             tokio::select! {
                 () = self.news.changed() => return Ok(()),
-                () = tokio::time::sleep_until(again), if waits_below => return Ok(()),
+                () = tokio::time::sleep_until(at), if again.is_some() => return Ok(()),
                 () = self.live.changed() => {}
                 closed = stream.idle() => return Err(closed),
             }

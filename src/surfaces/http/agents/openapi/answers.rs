@@ -23,6 +23,7 @@ enum Form {
 const ANSWERS: &[(&str, Form, &str)] = &[
     ("addSessionMessage", Form::One, "MessageOrAnswer"),
     ("callTool", Form::One, "ToolOutput"),
+    ("createAgentActor", Form::One, "Actor"),
     ("createAgentGeneration", Form::One, "GenerationAnswer"),
     ("generateSessionResponse", Form::One, "SessionAnswer"),
     ("getAgentGeneration", Form::One, "Generation"),
@@ -79,6 +80,7 @@ pub(super) fn of(operation: &str) -> Json {
 pub(super) fn schemas() -> Map<String, Json> {
     let mut all = records();
     for (name, schema) in [
+        ("Accepted", accepted()),
         ("Generation", generation()),
         ("GenerationAnswer", answer(None)),
         ("KnowledgeResults", knowledge()),
@@ -180,7 +182,12 @@ fn records() -> Map<String, Json> {
             "Actor",
             actors::CREATE,
             &["auto_create_memory"],
-            vec![project(), tags()],
+            vec![
+                project(),
+                tags(),
+                ("agent_id", text_or_null()),
+                ("type", text_or_null()),
+            ],
         ),
         ("Agent", agent::MEMBERS, &[], vec![project(), tags()]),
         (
@@ -219,7 +226,12 @@ fn records() -> Map<String, Json> {
                 ("user_id", text()),
             ],
         ),
-        ("Document", documents::CREATE, &[], vec![project(), tags()]),
+        (
+            "Document",
+            documents::CREATE,
+            &[],
+            vec![project(), tags(), ("size", count())],
+        ),
         ("Memory", memories::CREATE, &[], vec![project()]),
         ("Policy", policies::CREATE, &[], vec![tags()]),
         ("Project", projects::CREATE, &[], vec![tags()]),
@@ -342,6 +354,16 @@ fn answer(message: Option<Json>) -> Json {
     object(&members)
 }
 
+/// Returns the schema of the answer to a request that does not wait for its generation.
+fn accepted() -> Json {
+    object(&[
+        ("status", json!({"type": "string", "enum": ["accepted"]})),
+        ("session_id", text()),
+        ("generation_id", text()),
+        ("trace_id", text()),
+    ])
+}
+
 fn agent_message() -> Json {
     object(&[
         ("role", json!({"type": "string", "enum": ["assistant"]})),
@@ -415,6 +437,7 @@ fn trace(more: &[(&str, Json)]) -> Json {
         ("generation_id", text()),
         ("parent_trace_id", text_or_null()),
         ("root_trace_id", text_or_null()),
+        ("step_count", count()),
         ("created_at", instant()),
     ];
     members.extend(more.iter().cloned());
@@ -444,11 +467,7 @@ fn trace_with_steps() -> Json {
         ("server", text_or_null()),
         ("message", text_or_null()),
     ]);
-    trace(&[
-        ("step_count", count()),
-        ("steps", list_of(step)),
-        ("problems", list_of(problem)),
-    ])
+    trace(&[("steps", list_of(step)), ("problems", list_of(problem))])
 }
 
 fn trace_generations() -> Json {

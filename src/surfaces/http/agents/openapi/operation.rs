@@ -28,6 +28,14 @@ pub(super) fn refused() -> Json {
     described("An error.", &json!({"$ref": "#/components/schemas/Error"}))
 }
 
+/// The operations that answer with 201 if they add something, and with 200 if it was there.
+const MAY_BE_NEW: &[&str] = &[
+    "addSessionMessage",
+    "createActor",
+    "createAgentActor",
+    "createMemoryEntry",
+];
+
 /// Returns the successful answers of an operation, by status.
 fn answers_of(method: &str, id: &str) -> Map<String, Json> {
     let mut found = Map::new();
@@ -35,18 +43,19 @@ fn answers_of(method: &str, id: &str) -> Map<String, Json> {
         found.insert("204".to_owned(), json!({"description": "It is deleted."}));
         return found;
     }
-    let is_new = id.starts_with("create")
-        && !["createActor", "createAgentGeneration", "createMemoryEntry"].contains(&id);
-    let may_be_new = ["addSessionMessage", "createActor", "createMemoryEntry"].contains(&id);
+    let is_new =
+        id.starts_with("create") && !MAY_BE_NEW.contains(&id) && id != "createAgentGeneration";
+    let may_be_new = MAY_BE_NEW.contains(&id);
     let may_be_left = ["addSessionMessage", "generateSessionResponse"].contains(&id);
     let schema = answers::of(id);
-    for (is_so, status, doc) in [
-        (!is_new, "200", "The answer."),
-        (is_new || may_be_new, "201", "It is added."),
-        (may_be_left, "202", "The generation has started."),
+    let accepted = json!({"$ref": "#/components/schemas/Accepted"});
+    for (is_so, status, doc, schema) in [
+        (!is_new, "200", "The answer.", &schema),
+        (is_new || may_be_new, "201", "It is added.", &schema),
+        (may_be_left, "202", "The generation has started.", &accepted),
     ] {
         if is_so {
-            found.insert(status.to_owned(), described(doc, &schema));
+            found.insert(status.to_owned(), described(doc, schema));
         }
     }
     if id == "createAgentGeneration" {

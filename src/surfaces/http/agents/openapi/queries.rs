@@ -33,6 +33,15 @@ const OF_OPERATIONS: &[(&str, &[&str])] = &[
     ("listTraces", &["limit", "offset", "project_id"]),
 ];
 
+/// The operations whose answers tell how many records there are.
+const PAGED: &[&str] = &[
+    "listActors",
+    "listAgentGenerations",
+    "listAgentSessionMessages",
+    "listAgentSessions",
+    "listTraces",
+];
+
 /// Returns the parameters of an operation, apart from those of its path.
 pub(super) fn of(operation: &str) -> Vec<Json> {
     let found = OF_OPERATIONS.iter().find(|(id, _)| *id == operation);
@@ -54,6 +63,10 @@ fn described(operation: &str, name: &str) -> (&'static str, Json) {
             json!({"type": "boolean"}),
         ),
         "external_id" => ("The actor with this id elsewhere.", text()),
+        "limit" if !PAGED.contains(&operation) => (
+            "Maximum number of records; all if it is left out.",
+            json!({"type": "integer", "minimum": 1, "maximum": LIMIT.1}),
+        ),
         "limit" => (
             "Maximum number of records.",
             json!({"type": "integer", "minimum": 1, "maximum": LIMIT.1, "default": LIMIT.0}),
