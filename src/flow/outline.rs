@@ -445,7 +445,7 @@ fn name_branch(parts: &mut [Part], name: &str) {
     }
 }
 
-/// Adds the arm for everything else, if there is none.
+/// Adds an arm for everything else, unless the last one is that.
 fn with_else(mut arms: Vec<(String, &[Value])>) -> Vec<(String, &[Value])> {
     if arms.last().is_none_or(|(label, _)| label != "else") {
         arms.push(("else".to_owned(), &[]));

@@ -35,7 +35,7 @@ pub fn answer(app: &'static dyn App) -> bool {
     let asked = CompleteEnv::with_factory(move || completable(app))
         .var(VARIABLE)
         .bin("flowstone");
-    // What is wrong with a line is told when it is run.
+    // Errors in a line are reported when it is run.
     asked
         .try_complete(env::args_os(), current.as_deref())
         .unwrap_or(true)
