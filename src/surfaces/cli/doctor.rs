@@ -214,7 +214,7 @@ fn programs() -> Vec<Finding> {
 fn opened(project: &Project, app: &dyn App) -> Result<Vec<Finding>, Report> {
     if !project.home.is_dir() {
         let message = format!(
-            "there is none yet: {} does not exist",
+            "there is no data yet: {} does not exist",
             project.home.display()
         );
         return Ok(vec![Finding::fine("data", message)]);
