@@ -31,18 +31,6 @@ const THREADING: &[&str] = &[
     "->", "->>", "as->", "cond->", "cond->>", "doto", "some->", "some->>",
 ];
 
-/// Step types that are not available yet, each with an alternative.
-const LATER: &[(&str, &str)] = &[
-    (
-        "db",
-        "until then, ask the database through an HTTP service with `:http`, or keep the data in a `:table`",
-    ),
-    (
-        "ssh",
-        "until then, reach the machine through an HTTP service with `:http`",
-    ),
-];
-
 /// What a flow is checked against, in addition to its own text.
 #[derive(Clone, Copy)]
 pub struct Surroundings<'a> {
@@ -393,10 +381,6 @@ pub fn unknown(name: &str, specs: &[&StepSpec]) -> Diagnostic {
     let mut kinds: Vec<&str> = specs.iter().map(|spec| spec.kind).collect();
     kinds.sort_unstable();
     let list: Vec<String> = kinds.iter().map(|kind| format!("`:{kind}`")).collect();
-    if let Some((_, hint)) = LATER.iter().find(|(later, _)| *later == name) {
-        let message = format!("the step type `:{name}` is not available in this version");
-        return Diagnostic::error("E0431", message).hint(*hint);
-    }
     let finding = Diagnostic::error("E0431", format!("unknown step type `:{name}`"));
     let suggested = finding.suggest(name, kinds.iter().copied());
     if suggested.hints.is_empty() {
