@@ -45,6 +45,7 @@ mod api_routes;
 mod bad_input;
 mod called;
 mod check;
+mod check_fix;
 mod connections;
 mod docs;
 mod docs_command;

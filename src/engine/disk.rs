@@ -4,6 +4,7 @@ pub(crate) mod changes;
 mod find;
 pub mod formats;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use flowstone_lang::session::Session;
@@ -30,13 +31,19 @@ pub struct DiskFiles {
     root: PathBuf,
     /// A folder whose files are not read, with links resolved.
     except: Option<PathBuf>,
+    /// Texts that are used instead of those on disk.
+    edited: Edited,
 }
+
+/// Texts of files that are not saved, by the paths that the files are opened by.
+pub type Edited = BTreeMap<PathBuf, String>;
 
 impl DiskFiles {
     pub fn below(root: impl Into<PathBuf>) -> DiskFiles {
         DiskFiles {
             root: root.into(),
             except: None,
+            edited: Edited::new(),
         }
     }
 
@@ -77,6 +84,9 @@ impl FlowFiles for DiskFiles {
         let root = Root::open(&self.root).map_err(describe)?;
         let file = root.path().join(path);
         self.refuse_protected(root.path(), path)?;
+        if let Some(text) = self.edited.get(&self.root.join(path)) {
+            return Ok(text.clone());
+        }
         tracing::debug!(target: "flowstone::files", path = %file.display(), "read");
         if std::fs::metadata(&file).is_ok_and(|facts| facts.len() > MOST_TEXT) {
             return Err(format!("it is larger than {} MB", MOST_TEXT / 1_000_000));
@@ -104,24 +114,37 @@ impl Siblings for SiblingFlows<'_> {
     }
 }
 
+/// Returns the folder that the paths in a flow file are relative to.
+pub fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
+}
+
 /// Reads a flow file from disk and checks its definition. `name` is what errors call the file.
 pub fn load(session: &Session, path: &Path, name: &str) -> Checked {
-    load_in(session, path, name, None)
+    load_in(session, (path, name), None, &Edited::new())
 }
 
 /// As [`load`]. A file outside the project includes none of the project's files.
-fn load_in(session: &Session, path: &Path, name: &str, project: Option<&Path>) -> Checked {
+fn load_in(
+    session: &Session,
+    (path, name): (&Path, &str),
+    project: Option<&Path>,
+    edited: &Edited,
+) -> Checked {
     let project = project.and_then(|root| root.canonicalize().ok());
     let except = project.filter(|root| {
         let real = path.canonicalize();
         real.is_ok_and(|real| !real.starts_with(root))
     });
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
     tracing::debug!(target: "flowstone::files", path = %path.display(), "read");
-    let text = match read_named(path) {
+    let text = match edited
+        .get(path)
+        .cloned()
+        .map_or_else(|| read_named(path), Ok)
+    {
         Ok(text) => text,
         Err(error) => {
             let why = match error.kind() {
@@ -140,7 +163,8 @@ fn load_in(session: &Session, path: &Path, name: &str, project: Option<&Path>) -
         session,
         &DiskFiles {
             except,
-            ..DiskFiles::below(folder)
+            edited: edited.clone(),
+            ..DiskFiles::below(folder_of(path))
         },
         &Main {
             name,
@@ -172,17 +196,21 @@ pub fn check_in(
     session: &Session,
     path: &Path,
     name: &str,
-    (steps, project): (&[Box<dyn Step>], Option<InProject<'_>>),
+    around: (&[Box<dyn Step>], Option<InProject<'_>>),
 ) -> Checked {
-    let folder = path
-        .parent()
-        .map(|folder| match folder.as_os_str().is_empty() {
-            true => Path::new("."),
-            false => folder,
-        });
+    check_edited(session, (path, name), around, &Edited::new())
+}
+
+/// As [`check_in`], with the texts of files that are not saved.
+pub fn check_edited(
+    session: &Session,
+    (path, name): (&Path, &str),
+    (steps, project): (&[Box<dyn Step>], Option<InProject<'_>>),
+    edited: &Edited,
+) -> Checked {
     let siblings = project.map(|project| SiblingFlows {
         root: project.root,
-        beside: folder,
+        beside: Some(folder_of(path)),
         formats: project.formats,
     });
     let around = Surroundings {
@@ -190,7 +218,8 @@ pub fn check_in(
         siblings: siblings.as_ref().map(|siblings| siblings as &dyn Siblings),
         settings: project.map(|project| project.settings),
     };
-    let read = load_in(session, path, name, project.map(|project| project.root));
+    let root = project.map(|project| project.root);
+    let read = load_in(session, (path, name), root, edited);
     let mut checked = check_code(session, read, around);
     if let (Some(loaded), Some(project)) = (&checked.loaded, project) {
         let limits = Limits::of(project.settings);

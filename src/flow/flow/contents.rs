@@ -204,6 +204,10 @@ fn finding(what: &str, mismatch: &Mismatch) -> Diagnostic {
             expected, found, ..
         } => Diagnostic::error(CODE, format!("{whole} must be {expected}, not {found}")),
     };
+    let found = match mismatch.what.misspelt() {
+        Some((word, near)) => found.respell(word, Some(near)),
+        None => found,
+    };
     match mismatch.hint() {
         Some(hint) => found.hint(hint),
         None => found,

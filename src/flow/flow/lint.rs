@@ -15,7 +15,7 @@ use flowstone_lang::value::{Sources, Span, Value};
 use super::Flow;
 use super::files::Siblings;
 use crate::config::{self, Problem};
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Change, Diagnostic};
 use crate::forms::{entry_spans, item_span, misfit_span, quoted};
 use crate::natives::fanout;
 use crate::permission::PlannedNeed;
@@ -269,6 +269,10 @@ impl Lint<'_> {
                 }
             });
             let finding = Diagnostic::error(problem.code(), problem.message(spec)).at(at);
+            let finding = match problem.misspelt(spec) {
+                Some((word, near)) => finding.respell(word, Some(near)),
+                None => finding,
+            };
             self.findings.push(match problem.hint(spec) {
                 Some(hint) => finding.hint(hint),
                 None => finding,
@@ -334,7 +338,8 @@ impl Lint<'_> {
                 self.findings.push(
                     Diagnostic::error("E0438", "`:code` must be quoted")
                         .at(at(":code"))
-                        .hint("put a quote before it: `:code '(fn [input] ...)`"),
+                        .hint("put a quote before it: `:code '(fn [input] ...)`")
+                        .change(Change::insert(at(":code"), "'").certain()),
                 );
             }
             _ => {}
@@ -374,6 +379,7 @@ fn old_name(name: &str, spec: &StepSpec) -> Diagnostic {
         format!("the step type `:{name}` is an old name of `:{}`", spec.kind),
     )
     .hint(format!("write `:{}`, which is the same step", spec.kind))
+    .change(Change::replace(Span::NONE, name, spec.kind).certain())
 }
 
 /// Returns the finding for a step type that does not exist.

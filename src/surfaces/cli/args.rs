@@ -126,6 +126,7 @@ pub enum Command {
 #[command(after_help = "Examples:
   flowstone check flows/
   flowstone check --json flows/repo-report.edn
+  flowstone check --fix --dry-run flows/
   flowstone check --against-running flows/orders.edn")]
 pub struct Check {
     /// Flow files, or folders of flow files
@@ -136,6 +137,14 @@ pub struct Check {
     /// conflict
     #[arg(long)]
     pub against_running: bool,
+
+    /// Make the changes that are certain, such as of misspelt keys, and check again
+    #[arg(long, conflicts_with = "against_running")]
+    pub fix: bool,
+
+    /// With --fix: print the changes as a patch and leave the files as they are
+    #[arg(long, requires = "fix")]
+    pub dry_run: bool,
 
     #[command(flatten)]
     pub home: Home,
