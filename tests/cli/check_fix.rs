@@ -47,8 +47,8 @@ fn misspelt_keys_and_names_are_respelt() {
         "(flow/pmap {:on-error :collect} inc [1])",
     );
     fixed(
-        "{:slug :a :agents [{:id :x/y :objectiv \"o\"}] :flow '1}",
-        "{:slug :a :agents [{:id :x/y :objective \"o\"}] :flow '1}",
+        "{:slug :a :agents [{:id :x/y :objective \"o\" :instructons \"i\"}] :flow '1}",
+        "{:slug :a :agents [{:id :x/y :objective \"o\" :instructions \"i\"}] :flow '1}",
     );
     fixed(
         "{:slug :a :flow '(flow/step :agent :x {:objective \"o\" :available-steps [:filse \"serach\"]})}",
@@ -76,7 +76,7 @@ fn missing_quotes_and_namespaces_are_added() {
     );
     body(
         "[(str/join (s/split \"a b\" #\" \")) (upper-case \"a\")]",
-        "[(clojure.string/join (clojure.string/split \"a b\" #\" \")) (clojure.string/upper-case \"a\")]",
+        "[(str/join (clojure.string/split \"a b\" #\" \")) (clojure.string/upper-case \"a\")]",
     );
     // In code that is text.
     fixed(
@@ -118,8 +118,25 @@ fn a_dry_run_prints_a_patch() {
     scratch.write("a.edn", text);
     let ran = scratch.run(&["check", "--fix", "--dry-run", "a.edn"]);
     assert_eq!(scratch.read("a.edn"), text);
-    expect![[r#""#]].assert_eq(&ran.out);
-    expect![[r#""#]].assert_eq(&ran.err);
+    expect![[r#"
+        --- a/a.edn
+        +++ b/a.edn
+        @@ -1,3 +1,3 @@
+         {:slug :a
+        - :nmae "n"
+        - :flow '(flow/step :wait :w {:titel "t" :x 1})}
+        + :name "n"
+        + :flow '(flow/step :wait :w {:title "t" :x 1})}
+    "#]]
+    .assert_eq(&ran.out);
+    for expected in [
+        "a.edn:2:2: write `:name` (E0402)",
+        "a.edn:3:30: write `:title` (E0710)",
+        "2 changes to make; nothing was written",
+        "a `:wait` step has no option `:x`",
+    ] {
+        assert!(ran.err.contains(expected), "{expected}: {}", ran.err);
+    }
     assert_eq!(ran.code, Some(1));
     let fixes = scratch.run(&["check", "--fix", "--json", "a.edn"]).json()["fixes"].clone();
     assert_eq!(fixes["written"], true);
@@ -144,7 +161,7 @@ fn included_files_are_changed_and_links_stay() {
     {
         use std::os::unix::fs::{PermissionsExt as _, symlink};
         let real = scratch.path().join("flows/real.edn");
-        std::fs::set_permissions(&real, PermissionsExt::from_mode(0o640)).expect("a mode");
+        std::fs::set_permissions(&real, std::fs::Permissions::from_mode(0o640)).expect("a mode");
         symlink("real.edn", scratch.path().join("flows/link.edn")).expect("a link");
         let ran = scratch.run(&["check", "--fix", "flows/link.edn"]);
         assert_eq!(ran.code, Some(0), "{}", ran.err);
@@ -166,11 +183,11 @@ fn a_file_that_cannot_be_written_is_reported() {
     let scratch = Scratch::new();
     scratch.write("flows/a.edn", "{:slug :a :naem \"n\" :flow '1}");
     let folder = scratch.path().join("flows");
-    std::fs::set_permissions(&folder, PermissionsExt::from_mode(0o555)).expect("a mode");
+    std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o555)).expect("a mode");
     // Permissions do not bind an administrator.
     let is_bound = std::fs::write(folder.join("probe"), "").is_err();
     let ran = scratch.run(&["check", "--fix", "flows/a.edn"]);
-    std::fs::set_permissions(&folder, PermissionsExt::from_mode(0o755)).expect("a mode");
+    std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o755)).expect("a mode");
     if is_bound {
         assert!(ran.err.contains("error[E1490]"), "{}", ran.err);
         assert_eq!(ran.code, Some(1));

@@ -308,7 +308,9 @@ fn of_namespace(world: &World, prefix: &str, symbol: Symbol, span: Span) -> Exce
             .is_some_and(|before| before.ends_with('.'))
     });
     if let Some(namespace) = usual.filter(|name| all.contains(name)).or(by_end.cloned()) {
-        let refused = match library::defines(&namespace, &name) {
+        let home = world.find_namespace(Symbol::new(&namespace));
+        let is_there = home.is_some_and(|home| home.lookup(Symbol::new(&name)).is_some());
+        let refused = match is_there || library::defines(&namespace, &name) {
             true => refused.change(
                 Change::replace(span, symbol.to_string(), format!("{namespace}/{name}")).certain(),
             ),

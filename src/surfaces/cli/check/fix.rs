@@ -246,7 +246,7 @@ fn is_better(before: &(bool, Vec<Report>), after: &(bool, Vec<Report>)) -> bool 
     match (before.0, after.0) {
         (false, true) => true,
         (true, false) => false,
-        _ if is_readable(&after.1) && !is_readable(&before.1) => true,
+        _ if is_readable(&after.1) != is_readable(&before.1) => is_readable(&after.1),
         _ => errors(&after.1) <= errors(&before.1),
     }
 }
