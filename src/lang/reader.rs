@@ -29,6 +29,7 @@ use function::FunctionArgs;
 
 pub use error::ReadError;
 pub use instant::{parse_instant, parse_uuid};
+pub(crate) use scan::is_blank;
 
 /// Default of the maximum nesting depth.
 pub const MAX_DEPTH: usize = 10_000;
