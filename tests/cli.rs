@@ -59,6 +59,7 @@ mod events;
 #[cfg(unix)]
 mod exact_values;
 mod feed;
+mod fmt;
 mod gallery;
 mod graph;
 #[cfg(unix)]
@@ -110,6 +111,7 @@ mod limits_of_functions;
 mod log;
 #[cfg(unix)]
 mod logins;
+mod lsp;
 mod many;
 mod mcp;
 #[cfg(unix)]

@@ -11,7 +11,7 @@ use crate::diagnostic::{Change, Diagnostic, Severity};
 use crate::forms::{self, entry_spans, item_span};
 
 /// Every key that a definition may have, sorted.
-const KEYS: &[&str] = &[
+pub(crate) const KEYS: &[&str] = &[
     "agents",
     "concurrency",
     "deploy-key-required",

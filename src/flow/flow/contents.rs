@@ -6,6 +6,7 @@
 mod old;
 mod outside;
 mod rows;
+pub(super) mod whole;
 
 use flowstone_lang::value::{Sources, Span, Value};
 use flowstone_model::names::name_of;

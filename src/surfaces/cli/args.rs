@@ -4,10 +4,12 @@ mod connections;
 mod docs;
 mod doctor;
 mod flows;
+mod fmt;
 mod graph;
 mod jobs;
 mod lazily;
 mod limits;
+mod lsp;
 mod mcp;
 mod new;
 mod permits;
@@ -33,10 +35,12 @@ pub use connections::*;
 pub use docs::*;
 pub use doctor::*;
 pub use flows::*;
+pub use fmt::*;
 pub use graph::*;
 pub use jobs::*;
 use lazily::Lazily;
 pub use limits::*;
+pub use lsp::*;
 pub use mcp::*;
 pub use new::*;
 pub use permits::*;
@@ -98,11 +102,13 @@ pub enum Command {
     Eval(Lazily<Eval>),
     Explain(Lazily<Explain>),
     Flows(Lazily<Flows>),
+    Fmt(Lazily<Fmt>),
     Gc(Lazily<Gc>),
     Graph(Lazily<Graph>),
     Init(Lazily<Init>),
     Jobs(Lazily<Jobs>),
     Key(Lazily<super::key::Key>),
+    Lsp(Lazily<Lsp>),
     Mcp(Lazily<Mcp>),
     New(Lazily<New>),
     #[command(hide = true)]

@@ -30,7 +30,7 @@ pub use crate::json::of_findings;
 /// File extensions of possible flows.
 const ENDINGS: &[&str] = &["clj", "edn"];
 /// Folders that contain no sources.
-const SKIPPED: &[&str] = &["node_modules", "target"];
+pub const SKIPPED: &[&str] = &["node_modules", "target"];
 
 /// Checks each file, and prints the findings.
 pub fn run(args: &Check, app: &dyn App) -> Exit {
