@@ -214,6 +214,17 @@ fn one_statement_at_a_time() {
         ("select 1; select 2", ":read-only false", "E1461"),
         ("select 'a", "", "E1461"),
         ("select {{id}}", "", "E1461"),
+        ("", "", "E1461 the statement is empty"),
+        (
+            "create trigger one after insert on orders begin delete from orders where id = 7; end",
+            ":read-only false",
+            "{:affected 0 :rows []}",
+        ),
+        (
+            "create table a (b); create table c (d)",
+            ":read-only false",
+            "E1464 a step executes one statement",
+        ),
         ("select 1", ":data {:a 1}", "E1461"),
         (
             "selec 1",

@@ -1,6 +1,5 @@
 //! Findings about a `:db` step as it is written in a flow.
 
-use flowstone_flow::diagnostic::Diagnostic;
 use flowstone_flow::flow::{Flow, name_of};
 use flowstone_lang::value::Value;
 
@@ -9,26 +8,8 @@ use super::error::DbError;
 use super::{sql, statement};
 use crate::literal::{Remarks, finding, has_any, is_known, remark};
 
-/// Fields of databases that the step does not reach, with the database that has them.
-const OF_OTHERS: &[(&str, &str)] = &[
-    ("collection", "firestore"),
-    ("dry-run", "bigquery"),
-    ("limit", "firestore"),
-    ("order-by", "firestore"),
-    ("where", "firestore"),
-];
-
 pub(super) fn of(flow: &Flow, config: &Value) -> Remarks {
     let mut remarks = Remarks::new();
-    for (key, database) in OF_OTHERS {
-        if config.get(key).is_some()
-            && let Err(error) = Backend::named(database)
-        {
-            let message = format!("`:{key}` belongs to `:{database}`, which `:db` does not reach");
-            let found = Diagnostic::error("E1460", message);
-            remarks.push((key, error.hints.into_iter().fold(found, Diagnostic::hint)));
-        }
-    }
     let database = config.get("database").filter(|it| is_known(it));
     let backend = database.and_then(name_of).map(|name| Backend::named(&name));
     let backend = match backend {

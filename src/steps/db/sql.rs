@@ -228,8 +228,13 @@ pub(crate) fn marks(sql: &str, dialect: Dialect) -> Result<usize, String> {
     Ok(pieces.iter().map(count).sum())
 }
 
-/// Tells whether a text is more than one statement.
+/// Tells whether a text is more than one statement. Definitions of triggers and procedures hold statements themselves;
+/// the database decides about them.
 pub(crate) fn has_several(pieces: &[Piece<'_>]) -> bool {
+    let first = words(pieces).into_iter().next().unwrap_or_default();
+    if matches!(first.as_str(), "alter" | "begin" | "create") {
+        return false;
+    }
     let mut is_over = false;
     for piece in pieces {
         let code = match piece {
@@ -335,6 +340,7 @@ mod tests {
     fn several_statements_are_seen() {
         let several = |sql| has_several(&pieces(sql, Dialect::Postgres).expect("well formed"));
         for sql in [
+            "create trigger a after insert on t begin delete from u; end",
             "select 1",
             "select 1;",
             "select ';' ; -- a;b\n",

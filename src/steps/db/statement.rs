@@ -31,6 +31,9 @@ pub(super) fn read(
     let dialect = backend.dialect();
     let (sql, params) = match (fields.text("sql")?, fields.name("template")?) {
         (Some(sql), None) => {
+            if sql.trim().is_empty() {
+                return Err(wrong("the statement is empty"));
+            }
             if fields.has("data") {
                 return Err(wrong("`:data` needs a `:template`")
                     .hint("the values for the `?` of `:sql` are `:params`"));
