@@ -64,10 +64,6 @@ fn certain(found: &[Found]) -> Vec<&Fix> {
     certain
 }
 
-#[expect(
-    clippy::mutable_key_type,
-    reason = "the protocol's map of edits has addresses as keys"
-)]
 fn edit<'f>(document: &Document, fixes: impl IntoIterator<Item = &'f Fix>) -> WorkspaceEdit {
     let edits = fixes.into_iter().flat_map(|fix| &fix.edits);
     let edits = edits.map(|(range, new)| {

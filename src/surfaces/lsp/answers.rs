@@ -117,6 +117,13 @@ fn result(desk: &Desk, method: &str, params: Json) -> Result<Json, Refusal> {
         }),
         Rename::METHOD => renamed(desk, params),
         CodeActionRequest::METHOD => actions_for(desk, params),
+        _ => about_texts(desk, method, params),
+    }
+}
+
+/// Answers requests about whole texts and the project.
+fn about_texts(desk: &Desk, method: &str, params: Json) -> Result<Json, Refusal> {
+    match method {
         DocumentSymbolRequest::METHOD => {
             let params: DocumentSymbolParams = read(params)?;
             of_document(desk, &params.text_document, |document| {

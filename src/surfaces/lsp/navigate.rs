@@ -106,13 +106,12 @@ pub(super) fn uses(document: &Document, target: &Target) -> Vec<NodeId> {
                 return Vec::new();
             };
             let symbols = document.tree.all().filter(|(id, node)| {
-                let is_same = *id == *binding
+                *id == *binding
                     || node.kind == NodeKind::Symbol
                         && document.text_of(*id) == name
                         && scopes
                             .local(*id, name, node.start as usize)
-                            .is_some_and(|local| local.token == *binding);
-                is_same
+                            .is_some_and(|local| local.token == *binding)
             });
             symbols.map(|(id, _)| id).collect()
         }

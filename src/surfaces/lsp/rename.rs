@@ -23,8 +23,7 @@ pub(super) fn prepare(
     library: &Library,
     offset: usize,
 ) -> Result<LspRange, String> {
-    let (token, target) = renamed(document, library, offset)?;
-    let _ = target;
+    let (token, _) = renamed(document, library, offset)?;
     let range = name_range(document, token);
     Ok(document.lines.range(&document.text, range))
 }
