@@ -30,9 +30,14 @@ pub struct Reply {
 }
 
 impl Reply {
+    /// Returns the body as JSON. An answer of MCP that takes long comes as a stream of events; its last one has the answer.
     #[track_caller]
     pub fn json(&self) -> Value {
-        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+        let is_stream = self.header("content-type") == Some("text/event-stream");
+        let mut lines = self.body.lines().rev().filter(|_| is_stream);
+        let last = lines.find_map(|line| line.strip_prefix("data: "));
+        let text = last.unwrap_or(&self.body);
+        serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
     /// Returns the value of a header.

@@ -45,6 +45,7 @@ mod api_routes;
 mod bad_input;
 mod called;
 mod check;
+mod check_fix;
 mod connections;
 mod docs;
 mod docs_command;
@@ -58,6 +59,7 @@ mod events;
 #[cfg(unix)]
 mod exact_values;
 mod feed;
+mod fmt;
 mod gallery;
 mod graph;
 #[cfg(unix)]
@@ -110,6 +112,7 @@ mod limits_of_functions;
 mod log;
 #[cfg(unix)]
 mod logins;
+mod lsp;
 mod many;
 mod mcp;
 #[cfg(unix)]

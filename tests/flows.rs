@@ -6,6 +6,7 @@ mod expense_approval;
 mod feed_digest;
 mod graphs;
 mod inventory_join;
+mod order_report;
 mod repo_report;
 mod summarize;
 mod thumbnails;

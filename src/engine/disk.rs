@@ -5,6 +5,7 @@ mod find;
 pub mod formats;
 mod shared;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use flowstone_lang::session::Session;
@@ -35,7 +36,12 @@ pub struct DiskFiles {
     except: Option<PathBuf>,
     /// The folders of shared code.
     libraries: SharedCode,
+    /// Texts that are used instead of those on disk.
+    edited: Edited,
 }
+
+/// Texts of files that are not saved, by the paths that the files are opened by.
+pub type Edited = BTreeMap<PathBuf, String>;
 
 impl DiskFiles {
     pub fn below(root: impl Into<PathBuf>) -> DiskFiles {
@@ -43,6 +49,7 @@ impl DiskFiles {
             root: root.into(),
             except: None,
             libraries: SharedCode::default(),
+            edited: Edited::new(),
         }
     }
 
@@ -83,6 +90,9 @@ impl FlowFiles for DiskFiles {
         let root = Root::open(&self.root).map_err(describe)?;
         let file = root.path().join(path);
         self.refuse_protected(root.path(), path)?;
+        if let Some(text) = self.edited.get(&self.root.join(path)) {
+            return Ok(text.clone());
+        }
         tracing::debug!(target: "flowstone::files", path = %file.display(), "read");
         if std::fs::metadata(&file).is_ok_and(|facts| facts.len() > MOST_TEXT) {
             return Err(format!("it is larger than {} MB", MOST_TEXT / 1_000_000));
@@ -114,25 +124,38 @@ impl Siblings for SiblingFlows<'_> {
     }
 }
 
+/// Returns the folder that the paths in a flow file are relative to.
+pub fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
+}
+
 /// Reads a flow file from disk and checks its definition. `name` is what errors call the file.
 pub fn load(session: &Session, path: &Path, name: &str) -> Checked {
-    load_in(session, path, name, None)
+    load_in(session, (path, name), None, &Edited::new())
 }
 
 /// As [`load`]. A file outside the project includes none of the project's files, and requires none of its code.
-fn load_in(session: &Session, path: &Path, name: &str, project: Option<InProject<'_>>) -> Checked {
+fn load_in(
+    session: &Session,
+    (path, name): (&Path, &str),
+    project: Option<InProject<'_>>,
+    edited: &Edited,
+) -> Checked {
     let shared = project.map(|project| SharedCode::of(project.root, project.settings));
     let project = project.and_then(|project| project.root.canonicalize().ok());
     let except = project.filter(|root| {
         let real = path.canonicalize();
         real.is_ok_and(|real| !real.starts_with(root))
     });
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
     tracing::debug!(target: "flowstone::files", path = %path.display(), "read");
-    let text = match read_named(path) {
+    let text = match edited
+        .get(path)
+        .cloned()
+        .map_or_else(|| read_named(path), Ok)
+    {
         Ok(text) => text,
         Err(error) => {
             let why = match error.kind() {
@@ -155,7 +178,8 @@ fn load_in(session: &Session, path: &Path, name: &str, project: Option<InProject
                 None => shared.unwrap_or_default(),
             },
             except,
-            ..DiskFiles::below(folder)
+            edited: edited.clone(),
+            ..DiskFiles::below(folder_of(path))
         },
         &Main {
             name,
@@ -187,17 +211,21 @@ pub fn check_in(
     session: &Session,
     path: &Path,
     name: &str,
-    (steps, project): (&[Box<dyn Step>], Option<InProject<'_>>),
+    around: (&[Box<dyn Step>], Option<InProject<'_>>),
 ) -> Checked {
-    let folder = path
-        .parent()
-        .map(|folder| match folder.as_os_str().is_empty() {
-            true => Path::new("."),
-            false => folder,
-        });
+    check_edited(session, (path, name), around, &Edited::new())
+}
+
+/// As [`check_in`], with the texts of files that are not saved.
+pub fn check_edited(
+    session: &Session,
+    (path, name): (&Path, &str),
+    (steps, project): (&[Box<dyn Step>], Option<InProject<'_>>),
+    edited: &Edited,
+) -> Checked {
     let siblings = project.map(|project| SiblingFlows {
         root: project.root,
-        beside: folder,
+        beside: Some(folder_of(path)),
         formats: project.formats,
     });
     let around = Surroundings {
@@ -205,7 +233,7 @@ pub fn check_in(
         siblings: siblings.as_ref().map(|siblings| siblings as &dyn Siblings),
         settings: project.map(|project| project.settings),
     };
-    let read = load_in(session, path, name, project);
+    let read = load_in(session, (path, name), project, edited);
     let mut checked = check_code(session, read, around);
     if let (Some(loaded), Some(project)) = (&checked.loaded, project) {
         let limits = Limits::of(project.settings);

@@ -239,6 +239,12 @@ impl Engine {
         SharedCode::of(&self.services.project_root, &self.services.settings)
     }
 
+    /// Leaves the sessions that are kept for later runs to the end of the process, which frees their memory faster than
+    /// their destructors do.
+    pub fn leave_sessions_to_process(&self) {
+        self.sessions.leak();
+    }
+
     /// Reads a flow file with all that can be known without running it. Places lie in the session's sources.
     pub fn check(&self, session: &Session, path: &Path, name: &str) -> Checked {
         let project = disk::InProject {

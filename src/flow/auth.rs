@@ -73,7 +73,22 @@ pub const CONNECTION: FieldType = FieldType::Either(&[
         "No authentication.",
     )]),
     FieldType::Keys(OAUTH),
+    FieldType::Keys(PRIVATE_KEY),
 ]);
+
+const PRIVATE_KEY: &[Field] = &[
+    Field::optional(
+        "passphrase-secret-ref",
+        FieldType::Name,
+        "The secret with the passphrase of the key.",
+    ),
+    SECRET,
+    Field::required(
+        "type",
+        FieldType::OneOf(&["private-key"]),
+        "A key in the format of OpenSSH, for `:ssh`.",
+    ),
+];
 
 const OAUTH: &[Field] = &[
     Field::optional(

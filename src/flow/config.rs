@@ -2,6 +2,7 @@
 
 mod options;
 
+use flowstone_lang::suggest::{Respelling, respelling};
 use flowstone_lang::value::Value;
 use flowstone_model::names::name_of;
 
@@ -29,7 +30,7 @@ pub enum Problem {
         expected: String,
         found: String,
         /// The allowed name that is most similar to the one found.
-        near: Option<&'static str>,
+        near: Option<Respelling<'static>>,
     },
     /// A mismatch inside the value of a key.
     Nested {
@@ -113,6 +114,21 @@ impl Problem {
         }
     }
 
+    /// Returns the word that is probably misspelt, and the name that it stands for.
+    pub fn misspelt(&self, spec: &StepSpec) -> Option<(&str, Respelling<'static>)> {
+        match self {
+            Problem::Unknown { key } if spec.kind == "agent" && APPROVAL.contains(&&**key) => None,
+            Problem::Unknown { key } => Some((key, respelling(key, names(spec))?)),
+            Problem::WrongType { found, near, .. } => {
+                let (word, _) = found.split_once(" (")?;
+                Some((word.trim_start_matches(':').trim_matches('"'), (*near)?))
+            }
+            Problem::Nested { mismatch, .. } => mismatch.what.misspelt(),
+            Problem::Option(wrong) => Some((wrong.inner.as_deref()?, wrong.near?)),
+            Problem::Missing { .. } | Problem::Twice { .. } | Problem::BadKey { .. } => None,
+        }
+    }
+
     pub fn hint(&self, spec: &StepSpec) -> Option<String> {
         match self {
             Problem::Unknown { key } => {
@@ -121,8 +137,7 @@ impl Problem {
                         "`:{key}` is a key of `:approval`: write `:approval {{:{key} ...}}`"
                     ));
                 }
-                let names = || spec.fields.iter().chain(COMMON).map(|field| field.name);
-                match nearest(key, names()) {
+                match nearest(key, names(spec)) {
                     Some(name) => Some(format!("did you mean `:{name}`?")),
                     None => {
                         let own: Vec<String> = spec
@@ -140,7 +155,7 @@ impl Problem {
             }
             Problem::WrongType {
                 near: Some(near), ..
-            } => Some(format!("did you mean `:{near}`?")),
+            } => Some(format!("did you mean `:{}`?", near.name)),
             // The message lists the allowed values.
             Problem::WrongType { expected, .. } if expected.starts_with("one of") => None,
             Problem::WrongType { key, .. } => {
@@ -153,6 +168,11 @@ impl Problem {
             Problem::BadKey { .. } => None,
         }
     }
+}
+
+/// Returns the names of the options of a step.
+fn names(spec: &StepSpec) -> impl Iterator<Item = &'static str> {
+    spec.fields.iter().chain(COMMON).map(|field| field.name)
 }
 
 /// Checks a computed config, and adds the defaults.

@@ -23,6 +23,8 @@ pub(crate) use inputs::option_value;
 pub use inputs::{ACTIVATION, InputError, activated, coerce_input};
 pub use mcp::{McpAdapter, McpToolDefinition, McpTransport, tool_name as mcp_tool_name};
 pub use packaged::{Contract, Origin, PackagedStep};
+#[cfg(test)]
+pub(crate) use reading::KEYS;
 pub use reading::{Reading as FlowReading, is_identifier};
 pub(crate) use reading::{flow, keywords};
 pub use starts::{Concurrency, StartLimits, Starts, wider_limits};

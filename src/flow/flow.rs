@@ -17,6 +17,7 @@ pub use crate::definition::{
     Starts, Template, activated, coerce_input, is_identifier, mcp_tool_name, wider_limits,
 };
 pub use crate::forms::is_known;
+pub use contents::whole::{DEFINITION, INVOCATION};
 pub use files::{FlowFiles, Siblings, StoredFiles};
 pub use flowstone_model::names::name_of;
 pub use lint::{Surroundings, unknown as lint_unknown};

@@ -41,7 +41,7 @@ pub const FNS: &[Native] = &[
 ];
 
 /// Conventional aliases of namespaces, which flows do not have to require. A flow's own aliases take precedence.
-const USUAL_ALIASES: &[(&str, &str)] = &[
+pub const USUAL_ALIASES: &[(&str, &str)] = &[
     ("edn", "clojure.edn"),
     ("set", "clojure.set"),
     ("str", "clojure.string"),

@@ -1,9 +1,8 @@
 //! What is wrong with an option of every step that is a map of its own, such as `:retry` or `:confirm`.
 
+use flowstone_lang::suggest::{Respelling, respelling};
 use flowstone_lang::value::{Map, Value};
 use flowstone_model::names::name_of;
-
-use crate::diagnostic::nearest;
 
 /// An error in an option.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,6 +14,8 @@ pub struct Wrong {
     pub inner: Option<String>,
     pub message: String,
     pub hint: Option<String>,
+    /// What the key inside the option is probably meant to be.
+    pub near: Option<Respelling<'static>>,
 }
 
 impl Wrong {
@@ -25,6 +26,7 @@ impl Wrong {
             inner: None,
             message,
             hint: None,
+            near: None,
         }
     }
 
@@ -54,7 +56,7 @@ pub(crate) fn keys<'v>(
     code: &'static str,
     key: &'static str,
     value: &'v Value,
-    known: &[&str],
+    known: &[&'static str],
 ) -> Result<&'v Map, Wrong> {
     let Some(map) = value.as_map() else {
         return Err(Wrong::new(code, key, format!("`:{key}` must be a map")));
@@ -66,8 +68,9 @@ pub(crate) fn keys<'v>(
         }
         let mut wrong = Wrong::new(code, key, format!("`:{key}` has no option `:{name}`"));
         wrong.inner = Some(name.to_string());
-        return Err(match nearest(&name, known.iter().copied()) {
-            Some(near) => wrong.hint(format!("did you mean `:{near}`?")),
+        wrong.near = respelling(&name, known.iter().copied());
+        return Err(match wrong.near {
+            Some(near) => wrong.hint(format!("did you mean `:{}`?", near.name)),
             None => {
                 let names: Vec<String> = known.iter().map(|name| format!("`:{name}`")).collect();
                 wrong.hint(format!("its options are {}", names.join(", ")))

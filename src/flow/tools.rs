@@ -9,11 +9,12 @@ mod require;
 
 use std::rc::Rc;
 
+use flowstone_lang::suggest::respelling;
 use flowstone_lang::value::Value;
 use flowstone_model::names::name_of;
 
 use crate::definition::{Flow, Origin, PackagedStep};
-use crate::diagnostic::nearest;
+use crate::diagnostic::{Change, nearest};
 use crate::json::items;
 use crate::text::brief;
 use crate::workspace;
@@ -131,6 +132,8 @@ pub struct Wrong {
     pub is_key: bool,
     pub message: String,
     pub hint: Option<String>,
+    /// The change to the name that was probably meant.
+    pub change: Option<Change>,
 }
 
 impl Wrong {
@@ -187,7 +190,16 @@ impl Reader<'_> {
             is_key: false,
             message: message.into(),
             hint: hint.into(),
+            change: None,
         });
+    }
+
+    /// Adds the change of a word to the name that it probably stands for to the last problem.
+    fn respell<'n>(&mut self, word: &str, names: impl IntoIterator<Item = &'n str>) {
+        if let Some(last) = self.wrong.last_mut() {
+            let near = respelling(word, names.into_iter());
+            last.change = near.map(|near| Change::respell(word, near));
+        }
     }
 
     fn under(&mut self, step: impl ToString, read: impl FnOnce(&mut Self)) {
@@ -275,6 +287,7 @@ impl Reader<'_> {
                 if let Some(last) = reader.wrong.last_mut() {
                     last.is_key = true;
                 }
+                reader.respell(&name, known.iter().copied());
             });
         }
     }
@@ -326,6 +339,7 @@ impl Reader<'_> {
                         .to_owned()
                 });
                 self.say(format!("there is no tool `:{name}`"), hint);
+                self.respell(name, ids.iter().map(String::as_str));
             }
         }
     }
@@ -475,6 +489,7 @@ impl Reader<'_> {
             }),
         };
         self.say(format!("there is no built-in tool `{name}`"), hint);
+        self.respell(name, BUILT_IN.iter().copied());
     }
 
     fn packaged(&mut self, given: &Value, origin: Origin) {
@@ -548,6 +563,7 @@ impl Reader<'_> {
                 let hint = near(name, ids.iter().map(String::as_str));
                 let hint = hint.unwrap_or_else(|| mcp::hint(&ids));
                 self.say(format!("there is no MCP adapter or tool `:{name}`"), hint);
+                self.respell(name, ids.iter().map(String::as_str));
                 None
             }
         }
@@ -643,10 +659,11 @@ impl Reader<'_> {
                         let hint = near(&name, names.clone()).unwrap_or_else(|| {
                             format!(
                                 "the operations are {}",
-                                keywords(&names.collect::<Vec<_>>())
+                                keywords(&names.clone().collect::<Vec<_>>())
                             )
                         });
                         reader.say(format!("the workspace has no operation `:{name}`"), hint);
+                        reader.respell(&name, names);
                     }
                 });
             }

@@ -3,6 +3,7 @@
 //! A diagnostic is self-contained: places are resolved to lines of text when it is created. [`Diagnostic::render`]
 //! returns plain text; a surface that uses colours takes [`Diagnostic::pieces`], which have the same text.
 
+mod change;
 mod draw;
 mod exception;
 mod excerpt;
@@ -13,7 +14,7 @@ pub use excerpt::Excerpt;
 use crate::reader::ReadError;
 use crate::value::{Exception, Signal, Sources, Span};
 
-pub use crate::value::Phase;
+pub use crate::value::{Change, Edit, Phase};
 
 /// The severity of a diagnostic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,6 +56,8 @@ pub struct Diagnostic {
     pub notes: Vec<String>,
     /// Suggestions of what to try.
     pub hints: Vec<String>,
+    /// Changes of the texts that would mend it.
+    pub changes: Vec<Change<Excerpt>>,
     /// The active calls, innermost first.
     pub trace: Vec<Call>,
 }
@@ -137,6 +140,7 @@ impl Diagnostic {
             expansion: Vec::new(),
             notes: Vec::new(),
             hints: Vec::new(),
+            changes: Vec::new(),
             trace: Vec::new(),
         }
     }
@@ -213,6 +217,10 @@ impl Diagnostic {
         let mut diagnostic = Diagnostic::error(error.code, &*error.message).at(sources, error.span);
         diagnostic.phase = Some(Phase::Read);
         diagnostic.hints.clone_from(&error.hints);
+        let changes = error.changes.iter();
+        diagnostic.changes = changes
+            .filter_map(|it| it.place(sources, error.span))
+            .collect();
         if let Some((span, what)) = &error.related {
             let related = Excerpt::find(sources, *span).map(|place| (place, what.clone()));
             diagnostic.related.extend(related);

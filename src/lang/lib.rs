@@ -31,6 +31,7 @@ pub mod reader;
 mod sandbox;
 pub mod session;
 pub mod suggest;
+pub mod syntax;
 pub mod value;
 pub mod visible;
 pub mod vm;

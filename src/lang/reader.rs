@@ -16,6 +16,7 @@ mod frame;
 mod function;
 mod instant;
 mod number;
+mod repair;
 mod scan;
 mod string;
 mod syntax_quote;
@@ -28,6 +29,7 @@ use function::FunctionArgs;
 
 pub use error::ReadError;
 pub use instant::{parse_instant, parse_uuid};
+pub(crate) use scan::is_blank;
 
 /// Default of the maximum nesting depth.
 pub const MAX_DEPTH: usize = 10_000;
@@ -191,8 +193,12 @@ impl<'a> Reader<'a> {
         if u32::try_from(self.text.len()).is_err() {
             return Err(self.too_large());
         }
-        let result = self.next_form(cx);
-        if result.is_err() {
+        let mut result = self.next_form(cx);
+        if let Err(error) = &mut result {
+            if self.options.mode == Mode::Code && error.is_of_delimiters() {
+                let source = self.options.source;
+                error.changes.extend(repair::change(self.text, source));
+            }
             self.abandon();
         }
         result

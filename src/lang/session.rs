@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod against_tree;
 mod body;
+mod describe;
 mod loader;
 mod read_context;
 
@@ -17,6 +18,7 @@ use crate::value::{
 use crate::vm::{Host, Vm, World};
 
 pub use body::Body;
+pub use describe::{DefinitionPlace, DescribedKind, Description, SPECIAL_FORMS};
 pub use read_context::{WorldContext, read_next};
 
 /// A world with the core library, and operations to use it.

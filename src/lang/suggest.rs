@@ -32,6 +32,32 @@ pub fn did_you_mean<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -
     best.into_iter().map(|(_, candidate)| candidate).collect()
 }
 
+/// A name that a misspelt word probably stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Respelling<'a> {
+    /// The name.
+    pub name: &'a str,
+    /// Whether no other name is near, and little of the word has to change.
+    pub is_certain: bool,
+}
+
+/// Characters of a word that one mistake needs to be taken for a misspelling without asking.
+const CERTAIN: usize = 4;
+
+/// Returns the name that a word probably stands for.
+pub fn respelling<'a>(
+    word: &str,
+    candidates: impl Iterator<Item = &'a str>,
+) -> Option<Respelling<'a>> {
+    let near = did_you_mean(word, candidates);
+    let name = *near.first()?;
+    let chars: Vec<char> = word.chars().collect();
+    Some(Respelling {
+        name,
+        is_certain: near.len() == 1 && edit_distance(&chars, name) * CERTAIN <= chars.len(),
+    })
+}
+
 /// Counts the insertions, deletions, replacements and swaps of adjacent characters between two names.
 fn edit_distance(left: &[char], right: &str) -> usize {
     let right: Vec<char> = right.chars().collect();
@@ -54,7 +80,7 @@ fn edit_distance(left: &[char], right: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::did_you_mean;
+    use super::{did_you_mean, respelling};
 
     fn check(name: &str, candidates: &[&str], expected: &[&str]) {
         assert_eq!(
@@ -81,5 +107,16 @@ mod tests {
         check("conut", &["count"], &["count"]);
         check("", &["a"], &[]);
         check("zzz", &["map", "filter"], &[]);
+    }
+
+    #[test]
+    fn a_respelling_is_certain_if_no_other_name_is_near() {
+        let certain = |word: &str, names: &[&str]| {
+            respelling(word, names.iter().copied()).map(|it| it.is_certain)
+        };
+        assert_eq!(certain("objektive", &["objective", "output"]), Some(true));
+        assert_eq!(certain("totl", &["total", "tool"]), Some(false));
+        assert_eq!(certain("ur", &["url"]), Some(false));
+        assert_eq!(certain("zzz", &["map"]), None);
     }
 }

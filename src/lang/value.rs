@@ -5,6 +5,7 @@
 //! sequence must be walked, the caller passes a [`Force`].
 
 mod array;
+mod change;
 mod class;
 mod cycles;
 pub(crate) mod deferred;
@@ -40,6 +41,7 @@ pub use num_bigint::BigInt;
 pub use num_rational::BigRational;
 
 pub use array::{Array, Element};
+pub use change::{Change, Edit};
 pub(crate) use cycles::{collect_few, let_go, track, tracked};
 pub use drops::{forget_deferred, free_deferred};
 pub use equality::{Force, Unforced, equal};

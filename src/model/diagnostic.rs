@@ -1,6 +1,7 @@
 //! Problems of a flow file as data; a surface renders them.
 
-use flowstone_lang::suggest::did_you_mean;
+use flowstone_lang::suggest::{Respelling, did_you_mean, respelling};
+pub use flowstone_lang::value::Change;
 use flowstone_lang::value::Span;
 
 /// The severity of a diagnostic.
@@ -24,6 +25,8 @@ pub struct Diagnostic {
     /// The text under the place.
     pub label: Option<String>,
     pub hints: Vec<String>,
+    /// Changes of the file that would mend it.
+    pub changes: Vec<Change>,
     /// Another place that matters, and its label.
     pub related: Option<(Span, String)>,
 }
@@ -37,6 +40,7 @@ impl Diagnostic {
             span: Span::NONE,
             label: None,
             hints: Vec::new(),
+            changes: Vec::new(),
             related: None,
         }
     }
@@ -69,11 +73,29 @@ impl Diagnostic {
         self
     }
 
-    /// Adds a "did you mean" hint with the nearest of some keywords, if one is near.
+    /// Adds a change that would mend it.
+    #[must_use]
+    pub fn change(mut self, change: Change) -> Diagnostic {
+        self.changes.push(change);
+        self
+    }
+
+    /// Adds a "did you mean" hint with the nearest of some keywords, if one is near, and the change to it.
     #[must_use]
     pub fn suggest<'a>(self, word: &str, names: impl IntoIterator<Item = &'a str>) -> Diagnostic {
-        match nearest(word, names) {
-            Some(name) => self.hint(format!("did you mean `:{name}`?")),
+        match respelling(word, names.into_iter()) {
+            Some(near) => self
+                .hint(format!("did you mean `:{}`?", near.name))
+                .respell(word, Some(near)),
+            None => self,
+        }
+    }
+
+    /// Adds the change of a word at its place to the name that it probably stands for.
+    #[must_use]
+    pub fn respell(self, word: &str, near: Option<Respelling<'_>>) -> Diagnostic {
+        match near {
+            Some(near) => self.change(Change::respell(word, near)),
             None => self,
         }
     }

@@ -116,6 +116,10 @@ enum Question {
     Page,
     /// The first message of MCP.
     Mcp,
+    /// A statement without a table.
+    Database,
+    /// A command that does nothing.
+    Machine,
 }
 
 fn question(report: &ConnectionReport) -> Option<Question> {
@@ -125,6 +129,8 @@ fn question(report: &ConnectionReport) -> Option<Question> {
     match (is_model, backend, report.kind.as_str()) {
         (true, ..) => Some(Question::Model),
         (false, Some("mcp"), _) if report.base_url.is_some() => Some(Question::Mcp),
+        (false, _, "database") if report.base_url.is_some() => Some(Question::Database),
+        (false, _, "ssh") if report.base_url.is_some() => Some(Question::Machine),
         (false, _, "http-api") if report.base_url.is_some() => Some(Question::Page),
         _ => None,
     }
@@ -179,6 +185,10 @@ impl Found {
                 verdict: Verdict::Untried,
                 ..Found::works("it has no `:base-url`")
             },
+            (_, "smtp") => Found {
+                verdict: Verdict::Untried,
+                ..Found::works("a mail server is tried by its first message")
+            },
             (_, kind) => Found {
                 verdict: Verdict::Untried,
                 ..Found::works(format!("a connection of type `:{kind}` cannot be tried"))
@@ -191,6 +201,8 @@ async fn ask(engine: &Engine, flow: &Rc<Flow>, name: &str, question: Question) -
     let kind = match question {
         Question::Model => "llm",
         Question::Page | Question::Mcp => "http",
+        Question::Database => "db",
+        Question::Machine => "ssh",
     };
     let direct = Direct {
         kind,
@@ -207,6 +219,8 @@ async fn ask(engine: &Engine, flow: &Rc<Flow>, name: &str, question: Question) -
             Found::works(format!("answered {status}"))
         }
         (Ok(answer), Question::Mcp) => greeted(&answer),
+        (Ok(_), Question::Database) => Found::works("answered `select 1`"),
+        (Ok(_), Question::Machine) => Found::works("executed `true`"),
         (Err(error), question) => failed(error, question),
     }
 }
@@ -226,6 +240,8 @@ fn config(name: &str, question: Question) -> Value {
             (key("method"), key("get")),
             (key("response-as"), key("bytes")),
         ]),
+        Question::Database => Value::map([connection, (key("sql"), text("select 1 as one"))]),
+        Question::Machine => Value::map([connection, (key("command"), text("true"))]),
         Question::Mcp => Value::map([
             connection,
             (key("method"), key("post")),

@@ -151,7 +151,7 @@ impl Step for Workspace {
 
 /// Returns the pages of the documentation by name, with their texts.
 pub fn pages() -> &'static [(&'static str, &'static str)] {
-    docs::PAGES
+    &docs::PAGES
 }
 
 /// Performs an operation that looks at the documentation: `docs/find` or `docs/show`.

@@ -120,9 +120,24 @@ fn of_name(
     };
     match resolve(settings, flow, name) {
         Err(error) => report.problem = Some(error.message),
-        Ok(connection) => describe(around, &mut report, &connection),
+        Ok(connection) => {
+            describe(around, &mut report, &connection);
+            if let (None, Some(kind)) = (text("type"), kind_of_address(&report)) {
+                kind.clone_into(&mut report.kind);
+            }
+        }
     }
     report
+}
+
+/// Returns the type of a connection whose address says what it leads to.
+fn kind_of_address(report: &ConnectionReport) -> Option<&'static str> {
+    match report.base_url.as_deref()?.split_once(':')?.0 {
+        "mariadb" | "mysql" | "postgres" | "postgresql" | "sqlite" => Some("database"),
+        "smtp" | "smtps" => Some("smtp"),
+        "ssh" => Some("ssh"),
+        _ => None,
+    }
 }
 
 /// Adds the facts of a connection, and those of its provider.

@@ -51,6 +51,10 @@ pub(crate) struct Connection {
     pub allow_hosts: Vec<Pattern>,
     /// Whether the flow asks for link-local addresses.
     pub asks_link_local: bool,
+    /// The list of keys of machines, for `:ssh`.
+    pub known_hosts: Option<Value>,
+    /// Whether a database or mail server is spoken to by TLS; `None`: unless it is on this machine.
+    pub tls: Option<bool>,
     /// The only hosts that the flow wants to reach.
     pub only_hosts: Option<Vec<Pattern>>,
 }
@@ -83,6 +87,11 @@ pub(crate) enum Auth {
     AwsSigV4(AwsNames),
     /// The token of a login.
     Login(Box<OAuth>),
+    /// A key for `:ssh`.
+    PrivateKey {
+        secret: Option<String>,
+        passphrase: Option<String>,
+    },
 }
 
 /// The names of the credentials of AWS.
@@ -122,6 +131,7 @@ const KEYS: &[&str] = &[
     "family",
     "headers",
     "kind",
+    "known-hosts",
     "label",
     "model",
     "models",
@@ -131,6 +141,7 @@ const KEYS: &[&str] = &[
     "region",
     "script",
     "slot",
+    "tls",
     "type",
 ];
 
@@ -345,6 +356,9 @@ impl Connection {
         self.asks_link_local = std::mem::take(&mut self.allow_link_local);
         let hosts = std::mem::take(&mut self.allow_hosts);
         self.only_hosts = (!hosts.is_empty()).then_some(hosts);
+        // Only the project may do without TLS, or say which machines are known.
+        self.tls = None;
+        self.known_hosts = None;
     }
 
     /// Returns the only hosts that the flow wants to reach, including its own server.
@@ -391,6 +405,19 @@ impl Connection {
         }
         if let Some(hosts) = fields.get("allow-hosts") {
             self.allow_hosts = allowed_hosts(&format!("{place} :allow-hosts"), hosts)?;
+        }
+        if let Some(known) = fields.get("known-hosts") {
+            self.known_hosts = Some(known.clone());
+        }
+        if let Some(tls) = fields.name("tls")? {
+            self.tls = Some(match &*tls {
+                "verify" => true,
+                "off" => false,
+                other => {
+                    let message = format!("`{place} :tls` is `:verify` or `:off`, not `:{other}`");
+                    return Err(StepError::config("E1462", message));
+                }
+            });
         }
         if let Some(auth) = fields.map("auth")? {
             self.auth = Auth::read(&format!("{place} :auth"), auth)?;
@@ -464,6 +491,12 @@ impl Auth {
                 }))
             }
             Some("none") => Ok(Auth::None),
+            Some("private-key") => Ok(Auth::PrivateKey {
+                secret,
+                passphrase: fields
+                    .name("passphrase-secret-ref")?
+                    .map(|name| name.to_string()),
+            }),
             Some("oauth") => Ok(Auth::Login(Box::new(OAuth::read(fields)?))),
             other => {
                 let message = match other {
@@ -471,7 +504,7 @@ impl Auth {
                     None => format!("`{place}` needs `:type`"),
                 };
                 Err(StepError::config("E0753", message)
-                    .hint("there are `:bearer`, `:api-key`, `:basic`, `:google-service-account`, `:aws-sigv4`, `:oauth` and `:none`"))
+                    .hint("there are `:bearer`, `:api-key`, `:basic`, `:google-service-account`, `:aws-sigv4`, `:oauth`, `:private-key` and `:none`"))
             }
         }
     }
@@ -491,7 +524,8 @@ impl Auth {
             Auth::Bearer { secret }
             | Auth::ApiKey { secret, .. }
             | Auth::Basic { secret, .. }
-            | Auth::GoogleServiceAccount { secret, .. } => secret.as_deref(),
+            | Auth::GoogleServiceAccount { secret, .. }
+            | Auth::PrivateKey { secret, .. } => secret.as_deref(),
             Auth::AwsSigV4(names) => names.secret_access_key.as_deref(),
             Auth::Unsaid | Auth::None | Auth::Login(_) => None,
         }
@@ -583,6 +617,12 @@ impl Auth {
                 return Err(StepError::config(
                     "E0753",
                     "`:aws-sigv4` is for the provider `:bedrock`",
+                ));
+            }
+            Auth::PrivateKey { .. } => {
+                return Err(StepError::config(
+                    "E0753",
+                    "`:private-key` is for the step `:ssh`",
                 ));
             }
         })

@@ -378,7 +378,10 @@ impl<'a> HttpEmbedder<'a> {
             Auth::Bearer { secret } | Auth::ApiKey { secret, .. } | Auth::Basic { secret, .. } => {
                 secret.as_deref()
             }
-            Auth::GoogleServiceAccount { .. } | Auth::AwsSigV4(_) | Auth::Login(_) => {
+            Auth::GoogleServiceAccount { .. }
+            | Auth::AwsSigV4(_)
+            | Auth::Login(_)
+            | Auth::PrivateKey { .. } => {
                 return Err(EmbedError {
                     code: "E0753",
                     kind: "bad-config",
@@ -459,6 +462,7 @@ impl<'a> HttpEmbedder<'a> {
             | Auth::GoogleServiceAccount { .. }
             | Auth::AwsSigV4(_)
             | Auth::Login(_)
+            | Auth::PrivateKey { .. }
             | Auth::Unsaid
             | Auth::None => ("authorization".to_owned(), format!("Bearer {key}")),
         }

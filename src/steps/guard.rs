@@ -177,6 +177,10 @@ fn port(url: &Url) -> u16 {
     let usual = match url.scheme() {
         "ssh" => 22,
         "git" => 9418,
+        "mariadb" | "mysql" => 3306,
+        "postgres" | "postgresql" => 5432,
+        "smtp" => 25,
+        "smtps" => 465,
         _ => 0,
     };
     url.port_or_known_default().unwrap_or(usual)

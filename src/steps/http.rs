@@ -11,7 +11,7 @@ pub mod error;
 mod google;
 mod pool;
 mod redirect;
-mod request;
+pub(crate) mod request;
 pub mod route;
 pub(crate) mod settings;
 mod shape;

@@ -7,6 +7,7 @@ pub mod agent;
 mod connection_facts;
 pub mod connection_report;
 pub mod connections;
+pub mod db;
 pub mod embedder;
 pub mod fields;
 pub mod files;
@@ -26,6 +27,7 @@ mod operation;
 pub mod permissions;
 pub mod persist;
 mod providers;
+mod recorded;
 pub mod recording;
 mod rendered;
 pub mod resource;
@@ -35,7 +37,9 @@ pub mod settings;
 mod settings_error;
 mod shown_url;
 pub mod sleep;
+mod socket;
 pub mod sse;
+pub mod ssh;
 pub mod table;
 pub mod template;
 pub mod time;
@@ -49,6 +53,7 @@ pub use http::sockets::limit_by_files;
 pub fn all() -> Vec<Box<dyn Step>> {
     vec![
         Box::new(agent::Agent),
+        Box::new(db::Db),
         Box::new(files::Files::default()),
         Box::new(function::Function),
         Box::new(http::Http),
@@ -59,6 +64,7 @@ pub fn all() -> Vec<Box<dyn Step>> {
         Box::new(mcp::Mcp::default()),
         Box::new(notify::Notify),
         Box::new(sleep::Sleep),
+        Box::new(ssh::Ssh),
         Box::new(table::Table),
         Box::new(time::Time),
         Box::new(wait::Wait),

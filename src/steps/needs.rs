@@ -82,14 +82,33 @@ pub(crate) fn of_message(flow: &Flow, settings: &Value, message: &Value) -> Vec<
     let channels = template
         .and_then(|it| it.body.get("channels"))
         .or_else(|| message.get("channels"));
-    match channels
-        .filter(|it| it.as_map().is_some())
-        .map(|it| it.get("http"))
-    {
-        Some(Some(http)) => of_request(flow, settings, http),
-        Some(None) => Vec::new(),
-        None => vec![PlannedNeed::Computed(Access::Net)],
+    let Some(channels) = channels.filter(|it| it.as_map().is_some()) else {
+        return vec![PlannedNeed::Computed(Access::Net)];
+    };
+    let http = channels.get("http");
+    let mut needs = http.map_or_else(Vec::new, |http| of_request(flow, settings, http));
+    if let Some(email) = channels.get("email") {
+        needs.extend(of_server(flow, settings, email));
     }
+    needs
+}
+
+/// Needs of a connection to a server that does not speak HTTP.
+fn of_server(flow: &Flow, settings: &Value, config: &Value) -> Vec<PlannedNeed> {
+    let connection = connection(flow, settings, config);
+    let base = connection.as_ref().and_then(|it| it.base_url.as_deref());
+    let url = base.and_then(|base| Url::parse(base).ok());
+    let (Some(connection), Some(url)) = (&connection, url) else {
+        return vec![PlannedNeed::Computed(Access::Net)];
+    };
+    let secret = connection.auth.permitted_name().map(str::to_owned);
+    let secret = secret.map(|name| {
+        PlannedNeed::Known(Need::Secret {
+            name,
+            host: host_of(&url),
+        })
+    });
+    std::iter::once(of_url(&url)).chain(secret).collect()
 }
 
 /// Needs of calls to MCP tools: the servers or programs of the adapters.

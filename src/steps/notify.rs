@@ -1,7 +1,10 @@
 //! `:notify`: messages to people and services, including those of waits.
 //!
-//! A message is sent with the client of `:http`, with the connection's credentials and an idempotency key. Its texts
-//! are templates over data. The journal does not contain the message, only the outcome of sending it.
+//! A message of the channel `:http` is sent with the client of `:http`, with the connection's credentials and an
+//! idempotency key; one of `:email` by SMTP. Its texts are templates over data. The journal does not contain the message, only the outcome of sending it.
+
+mod email;
+mod smtp;
 
 use flowstone_flow::diagnostic::Diagnostic;
 use flowstone_flow::flow::{Flow, name_of};
@@ -28,10 +31,11 @@ const SPEC: StepSpec = StepSpec {
     operations: None,
     aliases: &[],
     doc: "Sends a message and returns `{:sent? true :channels {:http {:sent? true :status 202}}}`.\n\n\
-        The strings of a channel are templates over the flow's input with `:data` over it. A message that is not accepted \
+        A message has the channel `:http`, `:email`, or both. The strings of a channel are templates over the flow's input with `:data` over it. A message that is not accepted \
         returns `{:sent? false :errors [...]}`; if the step has `:retry` or `:on-error`, it is an error.",
     fields: FIELDS,
     examples: &[
+        "(flow/step :notify :mail {:channels {:email {:connection :mail :from \"flows@example.com\" :to [\"ada@example.com\"] :subject \"Order {{order-id}}\" :text \"It is paid.\"}}})",
         "(flow/step :notify :tell {:channels {:http {:connection :chat :path \"/messages\" :json {:text \"Order {{order-id}} is paid\"}}}})",
     ],
     effect: Effect::External,
@@ -41,7 +45,7 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "channels",
         FieldType::Map,
-        "`{:http {:connection :chat :path \"/messages\" :method :post :json {...}}}`; also `:headers` and `:query`.",
+        "`{:http {:connection :chat :path \"/messages\" :method :post :json {...}}}`, also with `:headers` and `:query`; or `{:email {:connection :mail :from \"...\" :to [\"...\"] :subject \"...\" :text \"...\"}}`, also with `:html`, `:cc`, `:bcc` and `:reply-to`.",
     ),
     Field::optional(
         "data",
@@ -80,22 +84,34 @@ impl Step for Notify {
         Box::pin(async move {
             let fields = Fields::new(&config);
             let message = Message::read(cx, fields)?;
-            let sent = message.send(cx, &data(cx, fields, [])?).await;
+            let data = data(cx, fields, [])?;
             let is_strict = fields.has("retry") || fields.has("on-error");
-            match sent {
-                Err(error) if !is_strict && error.kind != "bad-config" => {
-                    Ok(Outcome::Value(not_sent(&error)))
+            let mut results = Vec::new();
+            let mut errors = Vec::new();
+            for channel in &message.channels {
+                match message.send_by(cx, channel, &data).await {
+                    Ok(sent) => results.push((channel.name(), sent)),
+                    Err(error) if !is_strict && error.kind != "bad-config" => {
+                        results.push((channel.name(), not_sent()));
+                        errors.push(facts(channel.name(), &error));
+                    }
+                    Err(error) => return Err(error),
                 }
-                sent => sent.map(Outcome::Value),
             }
+            Ok(Outcome::Value(result(results, errors)))
         })
     }
 }
 
-fn not_sent(error: &StepError) -> Value {
+fn not_sent() -> Value {
+    Value::map([(Value::keyword("sent?"), Value::Bool(false))])
+}
+
+/// Returns the facts about an error of a channel.
+fn facts(channel: &str, error: &StepError) -> Value {
     let keyword = Value::keyword;
     let mut facts = vec![
-        (keyword("channel"), keyword("http")),
+        (keyword("channel"), keyword(channel)),
         (keyword("code"), Value::from(error.code)),
         (keyword("kind"), keyword(error.kind)),
         (keyword("message"), Value::from(error.message.as_str())),
@@ -103,15 +119,23 @@ fn not_sent(error: &StepError) -> Value {
     if let Some(status) = error.data.get("status") {
         facts.push((keyword("status"), status.clone()));
     }
-    let channel = Value::map([(keyword("sent?"), Value::Bool(false))]);
-    Value::map([
-        (keyword("sent?"), Value::Bool(false)),
-        (
-            keyword("channels"),
-            Value::map([(keyword("http"), channel)]),
-        ),
-        (keyword("errors"), Value::vector([Value::map(facts)])),
-    ])
+    Value::map(facts)
+}
+
+/// Returns the result of a message: the outcome of each channel, and the errors.
+fn result(channels: Vec<(&str, Value)>, errors: Vec<Value>) -> Value {
+    let keyword = Value::keyword;
+    let channels = channels
+        .into_iter()
+        .map(|(name, result)| (keyword(name), result));
+    let mut entries = vec![
+        (keyword("sent?"), Value::Bool(errors.is_empty())),
+        (keyword("channels"), Value::map(channels)),
+    ];
+    if !errors.is_empty() {
+        entries.push((keyword("errors"), Value::vector(errors)));
+    }
+    Value::map(entries)
 }
 
 /// Returns the variables of a message's templates: the flow's input, overridden by `:data`, overridden by `own`.
@@ -137,8 +161,23 @@ pub(crate) fn data<const N: usize>(
 
 /// A message before rendering.
 pub(crate) struct Message {
-    http: Value,
+    channels: Vec<Channel>,
     strict: bool,
+}
+
+/// One way in which a message is sent.
+enum Channel {
+    Http(Value),
+    Email(Value),
+}
+
+impl Channel {
+    fn name(&self) -> &'static str {
+        match self {
+            Channel::Http(_) => "http",
+            Channel::Email(_) => "email",
+        }
+    }
 }
 
 impl Message {
@@ -167,66 +206,95 @@ impl Message {
             }
         };
         Ok(Message {
-            http: http_channel(cx, &channels)?,
+            channels: read_channels(cx, &channels)?,
             strict,
         })
     }
 
     /// Converts its texts to another syntax before they are rendered.
     pub(crate) fn rewritten(self, write: impl Fn(&Value) -> Value) -> Message {
+        let channels = self.channels.into_iter().map(|channel| match channel {
+            Channel::Http(channel) => Channel::Http(write(&channel)),
+            Channel::Email(channel) => Channel::Email(write(&channel)),
+        });
         Message {
-            http: write(&self.http),
+            channels: channels.collect(),
             ..self
         }
     }
 
-    /// Sends the rendered message, and returns the outcome.
+    /// Sends the rendered message by all of its channels, and returns the outcome; the first error ends it.
     pub(crate) async fn send(&self, cx: &StepContext, data: &Json) -> Result<Value, StepError> {
-        let request = render(&self.http, data, self.strict)
-            .map_err(|error| wrong(format!("the message cannot be rendered: {error}")))?;
-        let request = build(cx, Fields::new(&request)).await?;
-        let host = client::host(&request.url);
-        let answer = oauth::open(cx, request).await??.collect().await?;
-        let status = answer.status;
-        if status >= 400 {
-            let answer = Box::new(answer);
-            return Err(HttpError::Status {
-                host,
-                status,
-                answer,
-            }
-            .into());
+        let mut results = Vec::new();
+        for channel in &self.channels {
+            results.push((channel.name(), self.send_by(cx, channel, data).await?));
         }
-        let keyword = Value::keyword;
-        let channel = Value::map([
-            (keyword("sent?"), Value::Bool(true)),
-            (keyword("status"), Value::Int(i64::from(status))),
-        ]);
-        Ok(Value::map([
-            (keyword("sent?"), Value::Bool(true)),
-            (
-                keyword("channels"),
-                Value::map([(keyword("http"), channel)]),
-            ),
-        ]))
+        Ok(result(results, Vec::new()))
+    }
+
+    /// Sends the rendered message by one channel.
+    async fn send_by(
+        &self,
+        cx: &StepContext,
+        channel: &Channel,
+        data: &Json,
+    ) -> Result<Value, StepError> {
+        let (Channel::Http(content) | Channel::Email(content)) = channel;
+        let content = render(content, data, self.strict)
+            .map_err(|error| wrong(format!("the message cannot be rendered: {error}")))?;
+        match channel {
+            Channel::Http(_) => send_request(cx, &content).await,
+            Channel::Email(_) => email::send(cx, &content).await,
+        }
     }
 }
 
-/// Returns the one supported channel.
-fn http_channel(cx: &StepContext, channels: &Value) -> Result<Value, StepError> {
+async fn send_request(cx: &StepContext, content: &Value) -> Result<Value, StepError> {
+    let request = build(cx, Fields::new(content)).await?;
+    let host = client::host(&request.url);
+    let answer = oauth::open(cx, request).await??.collect().await?;
+    let status = answer.status;
+    if status >= 400 {
+        let answer = Box::new(answer);
+        return Err(HttpError::Status {
+            host,
+            status,
+            answer,
+        }
+        .into());
+    }
+    Ok(Value::map([
+        (Value::keyword("sent?"), Value::Bool(true)),
+        (Value::keyword("status"), Value::Int(i64::from(status))),
+    ]))
+}
+
+/// Reads the channels of a message.
+fn read_channels(cx: &StepContext, channels: &Value) -> Result<Vec<Channel>, StepError> {
     let names = channels.as_map().into_iter().flat_map(|map| map.iter());
-    let mut http = None;
+    let mut found = Vec::new();
     for (name, channel) in names {
         match name_of(name).as_deref() {
-            Some("http") => http = Some(channel),
+            Some("http") => found.push(Channel::Http(http_channel(cx, channel)?)),
+            Some("email") => {
+                email::check(cx, channel)?;
+                found.push(Channel::Email(channel.clone()));
+            }
             other => {
                 let other = other.unwrap_or("?");
                 return Err(wrong(format!("there is no channel `:{other}`"))
-                    .hint("messages go by `:http`, through a connection"));
+                    .hint("messages go by `:http` or `:email`, through a connection"));
             }
         }
     }
-    let channel = http.ok_or_else(|| wrong("`:channels` holds no channel").hint("add `:http`"))?;
+    match found.is_empty() {
+        true => Err(wrong("`:channels` holds no channel").hint("add `:http` or `:email`")),
+        false => Ok(found),
+    }
+}
+
+/// Checks the channel `:http`, and adds its method.
+fn http_channel(cx: &StepContext, channel: &Value) -> Result<Value, StepError> {
     let place = ":channels :http";
     let fields = Fields::nested(place, channel)?;
     for key in ["auth", "url"] {

@@ -281,13 +281,13 @@ fn read(root: &Path) -> Result<Value, SettingsError> {
         }
         let fits = match &*name {
             "durability" => durability(value).is_some(),
-            "llm-providers" | "prices" => value.as_vector().is_some(),
+            "llm-providers" | "paths" | "prices" => value.as_vector().is_some(),
             _ => value.as_map().is_some(),
         };
         if !fits {
             let message = match &*name {
                 "durability" => "`:durability` is `:full` or `:relaxed`".to_owned(),
-                "llm-providers" | "prices" => {
+                "llm-providers" | "paths" | "prices" => {
                     format!("`:{name}` takes a vector, not {}", value.kind())
                 }
                 _ => format!("`:{name}` takes a map, not {}", value.kind()),
@@ -454,7 +454,7 @@ fn check_profiles(settings: &Value) -> Result<(), SettingsError> {
                 )));
             }
             let fits = match &*key {
-                "llm-providers" | "prices" => value.as_vector().is_some(),
+                "llm-providers" | "paths" | "prices" => value.as_vector().is_some(),
                 _ => value.as_map().is_some(),
             };
             if !fits {

@@ -27,6 +27,7 @@ mod run_tree;
 mod runs;
 mod schedule;
 pub(crate) mod search;
+mod snapshot;
 pub mod table;
 mod token;
 mod traced;
@@ -70,6 +71,7 @@ use marker::{Marker, MarkerState};
 pub(crate) use open::in_memory;
 use owner::Owner;
 use queue::Sql as Rows;
+use snapshot::Snapshot;
 use writer::{Leave, News, Writer};
 
 /// The folder of blobs, beside the database.
@@ -217,6 +219,19 @@ impl Sqlite {
         let db = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
         let answer = query(&db).map_err(|error| failure::located(error, &self.path));
         Box::pin(std::future::ready(answer))
+    }
+
+    /// As [`Sqlite::read`], for several statements: together they lock the file once, and read the same pages once.
+    fn read_at_once<'a, T: Send + 'a>(
+        &self,
+        query: impl FnOnce(&Connection) -> Result<T, StoreError>,
+    ) -> PortFuture<'a, T> {
+        self.read(|db| {
+            let snapshot = Snapshot::begin(db)?;
+            let answer = query(db);
+            drop(snapshot);
+            answer
+        })
     }
 
     /// Runs a query on the reading connection, after all acknowledged changes have been written to the file.
@@ -450,7 +465,9 @@ impl Agenda for Sqlite {
         let (owner, failures) = (self.owner.clone(), self.writer.failures());
         Box::pin(async move {
             // Most notifications are about runs that a process has already. A change that is missed here notifies later.
-            if !self.writer.is_unsettled() && !self.read(|db| agenda::is_due(db, now_ms)).await? {
+            if !self.writer.is_unsettled()
+                && !self.read_at_once(|db| agenda::is_due(db, now_ms)).await?
+            {
                 return Ok(Vec::new());
             }
             let take = move |db: &Connection| {
@@ -463,7 +480,7 @@ impl Agenda for Sqlite {
     }
 
     fn next_ms(&self) -> PortFuture<'_, Option<i64>> {
-        self.read(agenda::next_ms)
+        self.read_at_once(agenda::next_ms)
     }
 
     fn sweep(&self) -> PortFuture<'_, usize> {

@@ -16,6 +16,7 @@ mod eval;
 mod exit;
 mod flow_file;
 mod flows;
+mod fmt;
 mod graph;
 mod home;
 mod input;
@@ -23,6 +24,7 @@ mod interrupt;
 mod jobs;
 mod key;
 mod log;
+mod lsp;
 mod mcp;
 mod misnamed;
 mod needs;
@@ -289,11 +291,13 @@ fn perform(cli: &Cli, app: &'static dyn App) -> exit::Exit {
         Command::Eval(args) => eval::run(args, app),
         Command::Explain(args) => docs::explain(args),
         Command::Flows(args) => flows::run(args, app),
+        Command::Fmt(args) => fmt::run(args),
         Command::Gc(args) => runs::collect_garbage(args, app),
         Command::Graph(args) => graph::run(args, app),
         Command::Init(args) => new::init(args),
         Command::Jobs(args) => jobs::run(args, app),
         Command::Key(args) => key::run(args, app),
+        Command::Lsp(args) => lsp::run(args, app),
         Command::Mcp(args) => mcp::run(args, app),
         Command::New(args) => new::run(args),
         Command::Reference(args) => reference::run(args, app),

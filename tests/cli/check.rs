@@ -510,19 +510,6 @@ fn options_of_calls_are_known() {
 }
 
 #[test]
-fn step_types_that_come_later_are_named() {
-    body(
-        "(flow/step :db :a {}) (flow/step :ssh :b {})",
-        expect![[r#"
-            E0431 <:db> the step type `:db` is not available in this version
-                until then, ask the database through an HTTP service with `:http`, or keep the data in a `:table`
-            E0431 <:ssh> the step type `:ssh` is not available in this version
-                until then, reach the machine through an HTTP service with `:http`
-        "#]],
-    );
-}
-
-#[test]
 fn contents_of_definitions_are_checked() {
     findings(
         "{:slug :a :doc/flow \"mine\" :custom/steps [1] \"note\" 1 \"steps\" []
@@ -553,7 +540,7 @@ fn contents_of_definitions_are_checked() {
                 did you mean `:slot`?
             E0472 <:nonsense> `:type` of an entry of `:requires` must be one of `:blob-storage`, `:database`, `:http-api`, `:kv-store`, `:llm-provider`, `:mcp`, `:secret`, `:ssh`, not :nonsense (a keyword)
             E0414 <:crm> there are two slots `:crm`
-            E0472 <:bearr> `:auth :type` of an entry of `:requires` must be one of `:api-key`, `:aws-sigv4`, `:basic`, `:bearer`, `:google-service-account`, `:none`, `:oauth`, not :bearr (a keyword)
+            E0472 <:bearr> `:auth :type` of an entry of `:requires` must be one of `:api-key`, `:aws-sigv4`, `:basic`, `:bearer`, `:google-service-account`, `:none`, `:oauth`, `:private-key`, not :bearr (a keyword)
                 did you mean `:bearer`?
             E0472 <:a/b> `:a/b` cannot name a slot
                 a slot is a keyword without a namespace, such as `:crm`

@@ -16,6 +16,7 @@ fn a_new_project_runs_and_passes_its_test() {
         "flowstone.edn",
         "flows/hello.edn",
         "flows/hello/test.edn",
+        ".clj-kondo/flowstone/flowstone/config.edn",
         ".gitignore",
     ] {
         assert!(made.contains(&format!("wrote {file}")), "{made}");

@@ -112,6 +112,29 @@ fn what_is_not_data_is_refused_with_its_place() {
 }
 
 #[test]
+fn texts_read_back_whatever_their_characters() {
+    let mut all: Vec<char> = (0..0x180).filter_map(char::from_u32).collect();
+    all.extend(['\u{2028}', '\u{feff}', 'ﬀ', '語', '😀']);
+    for char in &all {
+        for text in [
+            format!("{char}"),
+            format!("ab{char}"),
+            format!("{char}é\"{char}"),
+        ] {
+            let value = Value::from(text.as_str());
+            let written = codec::encode(&value).expect("a text");
+            assert_eq!(codec::decode(&written), Ok(value), "{written}");
+        }
+    }
+    let whole = Value::from(all.into_iter().collect::<String>());
+    let written = codec::encode(&whole).expect("a text");
+    assert!(written.starts_with(r#""\u0000\u0001"#), "{written}");
+    assert!(written.contains(r##" !\"#$"##), "{written}");
+    assert!(written.contains("\\u007f\\u0080"), "{written}");
+    assert_eq!(codec::decode(&written), Ok(whole));
+}
+
+#[test]
 fn deep_nesting_is_an_error_both_ways() {
     let mut value = Value::Nil;
     for _ in 0..1000 {

@@ -13,6 +13,7 @@ mod expectations;
 mod fuzz;
 mod host_names;
 mod hostile;
+mod layout;
 mod leaks;
 mod paid;
 mod reader;

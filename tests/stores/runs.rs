@@ -426,6 +426,18 @@ fn the_same_external_id_is_the_same_run() {
     let first = block_on(engine.start(&flow, options())).expect("a run");
     let second = block_on(engine.start(&flow, options())).expect("a run");
     assert_eq!(first, second);
+    block_on(engine.start(&flow, StartOptions::with_input(Value::Nil))).expect("a run");
+    let found = |external: &str| {
+        let filter = RunFilter {
+            external_id: Some(external.to_owned()),
+            ..RunFilter::default()
+        };
+        let runs = block_on(engine.list_runs(filter)).expect("runs");
+        runs.into_iter().map(|row| row.id).collect::<Vec<_>>()
+    };
+    assert_eq!(found("order-7"), [first.clone()]);
+    assert!(found("order-").is_empty());
+    assert!(found(first.as_str()).is_empty());
 }
 
 #[test]

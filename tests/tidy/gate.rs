@@ -22,6 +22,7 @@ const OPENERS: &[&str] = &[
 /// Files that may open something, and why that is granted. A new step needs no row here: it asks `cx.gate()`, and hands the
 /// path or address to one of these.
 const GRANTED: &[(&str, &str)] = &[
+    ("src/steps/db/sqlite.rs", "the path comes from `cx.gate()`"),
     (
         "src/steps/files",
         "paths come from `cx.gate()`, or lie in the project's own data",
@@ -64,6 +65,18 @@ const GRANTED: &[(&str, &str)] = &[
         "reads secrets; `cx.secret_for()` decides who is sent one",
     ),
     ("src/steps/settings.rs", "reads the project's settings"),
+    (
+        "src/steps/socket.rs",
+        "connects to addresses that the guard has checked",
+    ),
+    (
+        "src/steps/ssh/files.rs",
+        "keeps the files of one command in a folder that only this user can enter",
+    ),
+    (
+        "src/steps/ssh/process.rs",
+        "starts `ssh`, which `cx.gate().program()` granted, for an address that the guard has checked",
+    ),
     ("src/steps/table/csv.rs", "paths come from `cx.gate()`"),
     ("src/project/search/flows.rs", "only its tests write files"),
     (
@@ -78,6 +91,8 @@ const GRANTED: &[(&str, &str)] = &[
 
 /// Files that ask the gate on behalf of an opener: each has a call of it.
 const ASKERS: &[(&str, &str)] = &[
+    ("src/steps/db/target.rs", "gate().read("),
+    ("src/steps/db/target.rs", "gate().write("),
     ("src/steps/files/op/capture.rs", "gate().read("),
     ("src/steps/files/op/materialize.rs", "gate().place("),
     ("src/steps/files/op/publish.rs", "gate().write("),
@@ -86,6 +101,8 @@ const ASKERS: &[(&str, &str)] = &[
     ("src/steps/http/settings.rs", "gate().net()"),
     ("src/steps/http/settings.rs", "gate().proxy("),
     ("src/steps/mcp/server.rs", "gate().program("),
+    ("src/steps/ssh/target.rs", "gate().program("),
+    ("src/steps/ssh/target.rs", "gate().read("),
     ("src/steps/table/csv.rs", "gate().read("),
 ];
 

@@ -7,11 +7,11 @@ use flowstone_lang::value::{Sources, Span, Value};
 use super::{
     Flow, FlowFunction, Template, agents, invocations, mcp, name_of, packaged, schedules, starts,
 };
-use crate::diagnostic::{Diagnostic, Severity};
+use crate::diagnostic::{Change, Diagnostic, Severity};
 use crate::forms::{self, entry_spans, item_span};
 
 /// Every key that a definition may have, sorted.
-const KEYS: &[&str] = &[
+pub(crate) const KEYS: &[&str] = &[
     "agents",
     "concurrency",
     "deploy-key-required",
@@ -190,7 +190,9 @@ fn known_keys(reading: &mut Reading<'_>, map: &Value) {
             reading.push(match is_meant {
                 true => Diagnostic {
                     severity: Severity::Error,
-                    ..finding.hint(format!("write it as `:{text}`"))
+                    ..finding
+                        .hint(format!("write it as `:{text}`"))
+                        .change(Change::replace(spans.key, &*shown, format!(":{text}")).certain())
                 },
                 false => finding,
             });
@@ -265,7 +267,8 @@ fn body(reading: &mut Reading<'_>, map: &Value) -> Option<Value> {
             reading.push(
                 Diagnostic::error("E0406", "`:flow` must be a quoted form")
                     .at(at)
-                    .hint("put a quote before it: `:flow '(...)`"),
+                    .hint("put a quote before it: `:flow '(...)`")
+                    .change(Change::insert(at, "'").certain()),
             );
             None
         }

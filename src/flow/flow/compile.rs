@@ -140,6 +140,7 @@ fn compile(
             let mut finding = Diagnostic::error(code, exception.display_text())
                 .at(exception.span().or(form.span()));
             finding.hints.clone_from(&exception.hints);
+            finding.changes.clone_from(&exception.changes);
             if code == NO_SOURCE {
                 finding.hints = vec![IN_A_FLOW.to_owned()];
             }

@@ -6,6 +6,7 @@
 mod old;
 mod outside;
 mod rows;
+pub(super) mod whole;
 
 use flowstone_lang::value::{Sources, Span, Value};
 use flowstone_model::names::name_of;
@@ -203,6 +204,10 @@ fn finding(what: &str, mismatch: &Mismatch) -> Diagnostic {
         What::Type {
             expected, found, ..
         } => Diagnostic::error(CODE, format!("{whole} must be {expected}, not {found}")),
+    };
+    let found = match mismatch.what.misspelt() {
+        Some((word, near)) => found.respell(word, Some(near)),
+        None => found,
     };
     match mismatch.hint() {
         Some(hint) => found.hint(hint),

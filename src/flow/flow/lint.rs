@@ -15,7 +15,7 @@ use flowstone_lang::value::{Sources, Span, Value};
 use super::Flow;
 use super::files::Siblings;
 use crate::config::{self, Problem};
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Change, Diagnostic};
 use crate::forms::{entry_spans, item_span, misfit_span, quoted};
 use crate::natives::fanout;
 use crate::permission::PlannedNeed;
@@ -29,18 +29,6 @@ const LONG_TEXT: usize = 4000;
 /// Macros that insert something into their forms, so that the arguments of calls in them are not all visible.
 const THREADING: &[&str] = &[
     "->", "->>", "as->", "cond->", "cond->>", "doto", "some->", "some->>",
-];
-
-/// Step types that are not available yet, each with an alternative.
-const LATER: &[(&str, &str)] = &[
-    (
-        "db",
-        "until then, ask the database through an HTTP service with `:http`, or keep the data in a `:table`",
-    ),
-    (
-        "ssh",
-        "until then, reach the machine through an HTTP service with `:http`",
-    ),
 ];
 
 /// What a flow is checked against, in addition to its own text.
@@ -281,6 +269,10 @@ impl Lint<'_> {
                 }
             });
             let finding = Diagnostic::error(problem.code(), problem.message(spec)).at(at);
+            let finding = match problem.misspelt(spec) {
+                Some((word, near)) => finding.respell(word, Some(near)),
+                None => finding,
+            };
             self.findings.push(match problem.hint(spec) {
                 Some(hint) => finding.hint(hint),
                 None => finding,
@@ -346,7 +338,8 @@ impl Lint<'_> {
                 self.findings.push(
                     Diagnostic::error("E0438", "`:code` must be quoted")
                         .at(at(":code"))
-                        .hint("put a quote before it: `:code '(fn [input] ...)`"),
+                        .hint("put a quote before it: `:code '(fn [input] ...)`")
+                        .change(Change::insert(at(":code"), "'").certain()),
                 );
             }
             _ => {}
@@ -386,6 +379,7 @@ fn old_name(name: &str, spec: &StepSpec) -> Diagnostic {
         format!("the step type `:{name}` is an old name of `:{}`", spec.kind),
     )
     .hint(format!("write `:{}`, which is the same step", spec.kind))
+    .change(Change::replace(Span::NONE, name, spec.kind).certain())
 }
 
 /// Returns the finding for a step type that does not exist.
@@ -393,10 +387,6 @@ pub fn unknown(name: &str, specs: &[&StepSpec]) -> Diagnostic {
     let mut kinds: Vec<&str> = specs.iter().map(|spec| spec.kind).collect();
     kinds.sort_unstable();
     let list: Vec<String> = kinds.iter().map(|kind| format!("`:{kind}`")).collect();
-    if let Some((_, hint)) = LATER.iter().find(|(later, _)| *later == name) {
-        let message = format!("the step type `:{name}` is not available in this version");
-        return Diagnostic::error("E0431", message).hint(*hint);
-    }
     let finding = Diagnostic::error("E0431", format!("unknown step type `:{name}`"));
     let suggested = finding.suggest(name, kinds.iter().copied());
     if suggested.hints.is_empty() {

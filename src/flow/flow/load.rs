@@ -339,6 +339,7 @@ fn slug(stem: &str) -> String {
 fn finding(error: ReadError) -> Diagnostic {
     let mut finding = Diagnostic::error(error.code, error.message).at(error.span);
     finding.hints = error.hints;
+    finding.changes = error.changes;
     finding.related = error.related;
     finding
 }

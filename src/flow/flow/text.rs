@@ -21,6 +21,7 @@ pub(super) fn forms(session: &Session, code: &Code) -> (Vec<Value>, Option<Diagn
             let finding = Diagnostic::error(exception.code, exception.display_text().to_string());
             let mut finding = finding.at(exception.span());
             finding.hints.clone_from(&exception.hints);
+            finding.changes.clone_from(&exception.changes);
             let sources = session.world().sources.borrow();
             return (Vec::new(), Some(placed(&sources, code, finding)));
         }
@@ -75,6 +76,17 @@ pub(super) fn placed(sources: &Sources, code: &Code, mut finding: Diagnostic) ->
         finding.span = finding.span.or(code.span);
         return finding;
     }
+    finding.changes.retain_mut(|change| {
+        change
+            .edits
+            .iter_mut()
+            .all(|edit| match edit.place.is_some() {
+                true => in_file(sources, code, edit.place)
+                    .map(|place| edit.place = place)
+                    .is_some(),
+                false => true,
+            })
+    });
     finding.span = in_file(sources, code, finding.span).unwrap_or(code.span);
     finding
 }

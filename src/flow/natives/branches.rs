@@ -5,12 +5,12 @@
 
 use std::rc::Rc;
 
-use flowstone_lang::value::{Arity, Class, Exception, Native, Result, Value, Var};
+use flowstone_lang::suggest::respelling;
+use flowstone_lang::value::{Arity, Change, Class, Exception, Native, Result, Value, Var};
 use flowstone_lang::vm::{Args, Vm};
 use flowstone_model::names::name_of;
 
 use super::{Request, ask};
-use crate::diagnostic::nearest;
 
 /// Maximum number of concurrent branches of one call, if the flow does not set it.
 const AT_ONCE: usize = 64;
@@ -105,8 +105,10 @@ impl Options {
             let name = name_of(key).unwrap_or_default();
             if !known.contains(&&*name) {
                 let error = refused(format!("`flow/{caller}` has no option `{}`", shown(key)));
-                return Err(match nearest(&name, known.iter().copied()) {
-                    Some(near) => error.hint(format!("did you mean `:{near}`?")),
+                return Err(match respelling(&name, known.iter().copied()) {
+                    Some(near) => error
+                        .hint(format!("did you mean `:{}`?", near.name))
+                        .change(Change::respell(&name, near)),
                     None => error.hint(format!("its options are {}", listed(known))),
                 }
                 .into());

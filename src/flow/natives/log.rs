@@ -1,9 +1,8 @@
 //! The levels of `flow/log`.
 
-use flowstone_lang::value::{Class, Exception, Signal, Value};
+use flowstone_lang::suggest::{Respelling, respelling};
+use flowstone_lang::value::{Change, Class, Exception, Signal, Value};
 use flowstone_model::names::name_of;
-
-use crate::diagnostic::nearest;
 
 const LEVELS: &[&str] = &["trace", "debug", "info", "warn", "error"];
 
@@ -17,17 +16,19 @@ pub fn check_level(level: &Value) -> Result<(), Signal> {
         true => Ok(()),
         false => Err(unknown(
             &format!(":{name}"),
-            nearest(&name, LEVELS.iter().copied()),
+            respelling(&name, LEVELS.iter().copied()),
         )),
     }
 }
 
-fn unknown(found: &str, near: Option<&str>) -> Signal {
+fn unknown(found: &str, near: Option<Respelling<'_>>) -> Signal {
     let message = format!("`flow/log` has no level `{found}`");
     let levels: Vec<String> = LEVELS.iter().map(|it| format!("`:{it}`")).collect();
     let exception = Exception::new(Class::ILLEGAL_ARGUMENT, "E0710", message);
     let exception = match near {
-        Some(near) => exception.hint(format!("did you mean `:{near}`?")),
+        Some(near) => exception
+            .hint(format!("did you mean `:{}`?", near.name))
+            .change(Change::respell(found.trim_start_matches(':'), near)),
         None => exception,
     };
     exception

@@ -1,6 +1,6 @@
 //! The options of `flow/poll`, as data. The macro and its loop are in the flow library.
 
-use flowstone_lang::value::{Arity, Native, Value};
+use flowstone_lang::value::{Arity, Change, Native, Value};
 
 use crate::step::shape::{self, What};
 use crate::step::{Field, FieldType};
@@ -71,6 +71,8 @@ pub struct Problem {
     pub key: Option<String>,
     pub message: String,
     pub hint: Option<String>,
+    /// The change to the name that was probably meant.
+    pub change: Option<Change>,
 }
 
 /// Checks the options as they are written in a flow.
@@ -115,6 +117,10 @@ fn check(options: &Value, literal: bool) -> Vec<Problem> {
             };
             Problem {
                 key,
+                change: mismatch
+                    .what
+                    .misspelt()
+                    .map(|(word, near)| Change::respell(word, near)),
                 hint: mismatch.hint(),
                 message,
             }
@@ -131,6 +137,7 @@ fn check(options: &Value, literal: bool) -> Vec<Problem> {
             key: None,
             message: "flow/poll needs :timeout or :max-attempts".to_owned(),
             hint: Some("without one of them it may never end".to_owned()),
+            change: None,
         });
     }
     problems

@@ -117,6 +117,9 @@ impl Deriving<'_> {
                     .map(|it| it.to_string()),
             );
         }
+        let known = connection.get("known-hosts");
+        let known = known.and_then(|it| it.get("secret-ref").and_then(name_of));
+        names.extend(known.map(|name| name.to_string()));
         self.name_secrets(name, &names, &hosts);
         self.program(connection);
     }
@@ -128,6 +131,10 @@ impl Deriving<'_> {
             .unwrap_or_default();
         let program = command.first().and_then(Value::as_str);
         self.allow.programs.extend(program.map(str::to_owned));
+        let base = connection.get("base-url").and_then(Value::as_str);
+        if base.is_some_and(|base| base.starts_with("ssh://")) {
+            self.allow.programs.push("ssh".to_owned());
+        }
     }
 
     fn name_secrets(&mut self, id: &str, names: &[String], hosts: &[NetRow]) {
@@ -184,6 +191,11 @@ fn address(url: Option<&Value>) -> Option<NetRow> {
     let port = row.port.or(match scheme {
         "https" => Some(443),
         "http" => Some(80),
+        "mariadb" | "mysql" => Some(3306),
+        "postgres" | "postgresql" => Some(5432),
+        "smtp" => Some(25),
+        "smtps" => Some(465),
+        "ssh" => Some(22),
         // As in OLLAMA_HOST: any port is allowed.
         _ => None,
     });

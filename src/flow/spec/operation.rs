@@ -1,11 +1,12 @@
 //! The operations of a step type, as data: checks, help, reference pages and the JSON schemas of tools are derived from
 //! it.
 
+use flowstone_lang::suggest::respelling;
 use flowstone_lang::value::Value;
 use flowstone_model::names::name_of;
 
 use super::{Effect, StepSpec};
-use crate::diagnostic::nearest;
+use crate::diagnostic::Change;
 
 /// The operations of a step type, and the key that selects one.
 #[derive(Debug, Clone, Copy)]
@@ -51,6 +52,8 @@ pub struct Misuse {
     pub key: Option<&'static str>,
     pub message: String,
     pub hints: Vec<String>,
+    /// The change to the name that was probably meant.
+    pub change: Option<Change>,
 }
 
 impl StepSpec {
@@ -120,6 +123,7 @@ impl StepSpec {
                 true => "it takes nothing else".to_owned(),
                 false => format!("it takes {}", listed(&known)),
             }],
+            change: None,
         })
     }
 
@@ -145,6 +149,7 @@ impl StepSpec {
                 operations.key, operation.name
             ),
             hints: vec![format!("`:{missing}`: {doc}")],
+            change: None,
         })
     }
 }
@@ -155,13 +160,14 @@ impl Operations {
             return Ok(found);
         }
         let names: Vec<&str> = self.all.iter().map(|operation| operation.name).collect();
-        let near = nearest(asked, names.iter().copied());
-        let near = near.map(|near| format!("did you mean `:{near}`?"));
+        let meant = respelling(asked, names.iter().copied());
+        let near = meant.map(|near| format!("did you mean `:{}`?", near.name));
         let all = format!("there are {}", listed(&names));
         Err(Misuse {
             key: Some(self.key),
             message: format!("`:{kind}` has no operation `:{asked}`"),
             hints: near.into_iter().chain([all]).collect(),
+            change: meant.map(|near| Change::respell(asked, near)),
         })
     }
 }

@@ -1,5 +1,6 @@
 //! Checks of a value against a [`FieldType`], with the places of mismatches inside the value.
 
+use flowstone_lang::suggest::{Respelling, respelling};
 use flowstone_lang::value::Value;
 use flowstone_model::names::name_of;
 
@@ -24,7 +25,7 @@ pub enum What {
         expected: String,
         found: String,
         /// The allowed name that is most similar to the one found.
-        near: Option<&'static str>,
+        near: Option<Respelling<'static>>,
     },
     Unknown {
         key: String,
@@ -34,6 +35,20 @@ pub enum What {
         key: &'static str,
         doc: &'static str,
     },
+}
+
+impl What {
+    /// Returns the word that is probably misspelt, without its colon or quotes, and the name that it stands for.
+    pub fn misspelt(&self) -> Option<(&str, Respelling<'static>)> {
+        match self {
+            What::Type { found, near, .. } => {
+                let (word, _) = found.split_once(" (")?;
+                Some((word.trim_start_matches(':').trim_matches('"'), (*near)?))
+            }
+            What::Unknown { key, known } => Some((key, respelling(key, known.iter().copied())?)),
+            What::Missing { .. } => None,
+        }
+    }
 }
 
 impl Mismatch {
@@ -51,7 +66,7 @@ impl Mismatch {
 
     pub fn hint(&self) -> Option<String> {
         match &self.what {
-            What::Type { near, .. } => near.map(|near| format!("did you mean `:{near}`?")),
+            What::Type { near, .. } => near.map(|near| format!("did you mean `:{}`?", near.name)),
             What::Missing { key, doc } => Some(format!("`:{key}`: {doc}")),
             What::Unknown { key, known } => Some(match nearest(key, known.iter().copied()) {
                 Some(near) => format!("did you mean `:{near}`?"),
@@ -84,7 +99,7 @@ fn wrong(type_: FieldType, value: &Value) -> Mismatch {
 }
 
 /// Returns the most similar allowed name.
-fn near(type_: FieldType, value: &Value) -> Option<&'static str> {
+fn near(type_: FieldType, value: &Value) -> Option<Respelling<'static>> {
     let known: Vec<&'static str> = match type_ {
         FieldType::OneOf(names) => names.to_vec(),
         FieldType::Either(types) => types
@@ -98,7 +113,7 @@ fn near(type_: FieldType, value: &Value) -> Option<&'static str> {
             .collect(),
         _ => Vec::new(),
     };
-    nearest(&name_of(value)?, known)
+    respelling(&name_of(value)?, known.into_iter())
 }
 
 /// Tells whether the value of a form is not known before it is evaluated.
@@ -251,7 +266,7 @@ fn by_name(types: &'static [FieldType], value: &Value, literal: bool) -> Option<
     let what = What::Type {
         expected: format!("one of {}", names(known.iter().copied())),
         found: shown(given),
-        near: nearest(&name, known),
+        near: respelling(&name, known.into_iter()),
     };
     Some(vec![Mismatch::of(what).below(format!(":{key}"))])
 }

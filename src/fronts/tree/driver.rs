@@ -480,15 +480,17 @@ impl<'a> Trees<'a> {
 
     /// Returns the position of the run of a handle and its document, after comparing them.
     async fn at_with(&self, handle: &Handle) -> Result<(Position, Option<Document>), TreeError> {
-        let run = match self.find(handle).await? {
-            Some(found) if self.reach.has(&found.row) => found.row.id,
-            None if self.imports => document::import(self, handle).await?,
+        let position = match self.find(handle).await? {
+            Some(found) if self.reach.has(&found.row) => self.settle_found(found.row).await?,
+            None if self.imports => {
+                let run = document::import(self, handle).await?;
+                self.settle(&run).await?
+            }
             Some(_) | None => {
                 let uri = handle.uri.clone();
                 return Err(TreeError::NotFound { uri });
             }
         };
-        let position = self.settle(&run).await?;
         let document = document::compare(self, handle, &position)?;
         Ok((position, document))
     }
@@ -544,27 +546,41 @@ impl<'a> Trees<'a> {
         })
     }
 
+    /// As [`Trees::settle`], for a run whose row was just read: most runs wait for their driver already.
+    async fn settle_found(&self, row: RunRow) -> Result<Position, TreeError> {
+        let run = row.id.clone();
+        match self.standing(row).await? {
+            Ok(position) => Ok(position),
+            Err(_) => self.settle(&run).await,
+        }
+    }
+
+    /// Returns the position of a run that has ended or waits for its driver, otherwise its row.
+    async fn standing(&self, row: RunRow) -> Result<Result<Position, RunRow>, TreeError> {
+        if row.status.is_final() {
+            return self.ended(row).await.map(Ok);
+        }
+        let filter = WaitFilter {
+            run: Some(row.id.clone()),
+            ..WaitFilter::default()
+        };
+        let waits = self.engine.stores().waits.list(filter).await;
+        let waits = waits.map_err(EngineError::from)?.into_iter();
+        let open = waits
+            .filter(|wait| wait.state == WaitState::Open)
+            .find_map(|wait| Position::at_wait(row.clone(), wait));
+        Ok(open.ok_or(row))
+    }
+
     /// Executes a run until it waits for its driver or has ended, and returns its position.
     pub(super) async fn settle(&self, run: &RunId) -> Result<Position, TreeError> {
         let mut news = self.engine.stores().feed.watch(run);
         for _ in 0..TRIES {
             news.mark_seen();
-            let row = self.engine.run(run).await?;
-            if row.status.is_final() {
-                return self.ended(row).await;
-            }
-            let filter = WaitFilter {
-                run: Some(run.clone()),
-                ..WaitFilter::default()
+            let row = match self.standing(self.engine.run(run).await?).await? {
+                Ok(position) => return Ok(position),
+                Err(row) => row,
             };
-            let waits = self.engine.stores().waits.list(filter).await;
-            let waits = waits.map_err(EngineError::from)?.into_iter();
-            let open = waits
-                .filter(|wait| wait.state == WaitState::Open)
-                .find_map(|wait| Position::at_wait(row.clone(), wait));
-            if let Some(position) = open {
-                return Ok(position);
-            }
             // Naming another run must not execute it.
             if !compile::is_of_tree(&self.program_text(&row).await?) {
                 return Err(not_tree(run));

@@ -8,10 +8,6 @@ use super::driver::Trees;
 use super::error::TreeError;
 use super::handle::{self, Handle, HandleKind};
 
-/// Maximum number of runs among which one with a name is looked for. Those that only have an id that begins like the name
-/// come with it.
-const AMONG: usize = 1_000;
-
 /// The run that a handle means now.
 pub(super) struct Found {
     pub row: RunRow,
@@ -91,12 +87,11 @@ impl Trees<'_> {
     /// Returns the run that the store keeps under a name.
     async fn named(&self, external: &str) -> Result<Option<RunRow>, TreeError> {
         let filter = RunFilter {
-            id_prefix: Some(external.to_owned()),
-            limit: AMONG,
+            external_id: Some(external.to_owned()),
+            limit: 1,
             ..RunFilter::default()
         };
         let found = self.engine.list_runs(filter).await?;
-        let is_named = |row: &RunRow| row.external_id.as_deref() == Some(external);
-        Ok(found.into_iter().find(is_named))
+        Ok(found.into_iter().next())
     }
 }

@@ -6,8 +6,8 @@ use super::scope::Scopes;
 use super::{error, special};
 use crate::instead;
 use crate::library;
-use crate::suggest::did_you_mean;
-use crate::value::{Class, Exception, Namespace, Span, Symbol};
+use crate::suggest::{Respelling, did_you_mean};
+use crate::value::{Change, Class, Exception, Namespace, Span, Symbol};
 use crate::vm::{Vm, World};
 
 /// Short aliases that people give to namespaces, apart from the last part of the name.
@@ -176,24 +176,40 @@ fn of_plain(world: &World, scopes: &Scopes, symbol: Symbol, span: Span) -> Excep
     }
     let locals: Vec<String> = scopes.names().iter().map(ToString::to_string).collect();
     if let [near, ..] = &nearest(&text, &locals)[..] {
-        return refused.hint(format!("a local with a similar name is in scope: `{near}`"));
+        return refused
+            .hint(format!("a local with a similar name is in scope: `{near}`"))
+            .change(respelt(&text, near));
     }
     let mut names = locals;
     names.extend(names_of(&current));
     names.extend(names_of(&world.core));
     names.extend(special::names().map(str::to_owned));
-    let near = match &nearest(&text, &names)[..] {
+    let near = nearest(&text, &names);
+    let hint = match &near[..] {
         [] => None,
         [one] => Some(format!("did you mean `{one}`?")),
         [one, two, ..] => Some(format!("did you mean `{one}` or `{two}`?")),
     };
-    if let Some(namespace) = home_of(world, symbol) {
+    let homes = homes_of(world, symbol);
+    if let Some(namespace) = homes.first() {
+        let refused = homes.iter().fold(refused, |refused, namespace| {
+            let change = Change::replace(span, &*text, format!("{namespace}/{text}"));
+            refused.change(match (&homes[..], &near[..]) {
+                ([_], []) => change.certain(),
+                _ => change,
+            })
+        });
         return refused.hint(format!(
             "{namespace} has it: (require '[{namespace} :refer [{symbol}]])"
         ));
     }
-    match near {
-        Some(near) => refused.hint(near),
+    match hint {
+        Some(hint) => near
+            .iter()
+            .fold(refused, |refused, near| {
+                refused.change(respelt(&text, near))
+            })
+            .hint(hint),
         None if text.starts_with('.') && text.len() > 1 => {
             let methods = names_of(&world.core).into_iter();
             let methods: Vec<String> = methods
@@ -230,7 +246,11 @@ fn of_qualified(world: &World, prefix: &str, symbol: Symbol, span: Span) -> Exce
         span,
         format!("`{symbol}` is not defined: {target} has no `{name}`"),
     );
-    match &nearest(&name, &names)[..] {
+    let near = nearest(&name, &names);
+    let refused = near.iter().fold(refused, |refused, near| {
+        refused.change(respelt(&symbol.to_string(), &format!("{prefix}/{near}")))
+    });
+    match &near[..] {
         [near] => refused.hint(format!("did you mean `{prefix}/{near}`?")),
         [near, other, ..] => refused.hint(format!(
             "did you mean `{prefix}/{near}` or `{prefix}/{other}`?"
@@ -288,6 +308,14 @@ fn of_namespace(world: &World, prefix: &str, symbol: Symbol, span: Span) -> Exce
             .is_some_and(|before| before.ends_with('.'))
     });
     if let Some(namespace) = usual.filter(|name| all.contains(name)).or(by_end.cloned()) {
+        let home = world.find_namespace(Symbol::new(&namespace));
+        let is_there = home.is_some_and(|home| home.lookup(Symbol::new(&name)).is_some());
+        let refused = match is_there || library::defines(&namespace, &name) {
+            true => refused.change(
+                Change::replace(span, symbol.to_string(), format!("{namespace}/{name}")).certain(),
+            ),
+            false => refused,
+        };
         return refused.hint(format!("add (require '[{namespace} :as {prefix}])"));
     }
     if prefix == "flow" {
@@ -316,8 +344,14 @@ fn of_namespace(world: &World, prefix: &str, symbol: Symbol, span: Span) -> Exce
     }
 }
 
-/// Returns the library namespace that defines a name, other than the core.
-fn home_of(world: &World, symbol: Symbol) -> Option<String> {
+/// Returns the change of a name in code to a similar one, which a person decides about.
+fn respelt(word: &str, name: &str) -> Change {
+    let is_certain = false;
+    Change::respell(word, Respelling { name, is_certain })
+}
+
+/// Returns the library namespaces that define a name, other than the core.
+fn homes_of(world: &World, symbol: Symbol) -> Vec<String> {
     let of_library = library::SOURCES
         .iter()
         .map(|source| source.namespace.to_owned())
@@ -338,7 +372,8 @@ fn home_of(world: &World, symbol: Symbol) -> Option<String> {
         }
     }
     homes.sort();
-    homes.into_iter().next()
+    homes.dedup();
+    homes
 }
 
 fn nearest(word: &str, names: &[String]) -> Vec<String> {

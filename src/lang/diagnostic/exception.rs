@@ -40,6 +40,8 @@ pub(super) fn describe(sources: &Sources, exception: &Exception) -> Diagnostic {
             inner => format!("`{outer}` called `{inner}` here"),
         };
     }
+    let changes = exception.changes.iter();
+    diagnostic.changes = changes.filter_map(|it| it.place(sources, at)).collect();
     if let Some(fault) = &exception.fault {
         put_culprit(&mut diagnostic, sources, (fault, at), &origin);
     }

@@ -28,6 +28,8 @@ pub(super) const ODD_MAP: &str = "E0109";
 pub(super) const OPEN_TEXT: &str = "E0104";
 /// An alias is unknown.
 pub(super) const UNKNOWN_ALIAS: &str = "E0120";
+/// A form is never closed.
+pub(super) const UNCLOSED: &str = "E0101";
 /// A closing delimiter has no opening one.
 pub(super) const UNOPENED: &str = "E0102";
 /// A form is closed by the wrong delimiter.

@@ -1,6 +1,6 @@
 //! The errors of reading a text: each with its code, message and hints.
 
-use crate::value::{Class, Exception, SourceId, Span, Symbol, Value};
+use crate::value::{Change, Class, Exception, SourceId, Span, Symbol, Value};
 
 use super::character::NAMES;
 use super::frame::{Frame, Kind};
@@ -17,6 +17,8 @@ pub struct ReadError {
     pub span: Span,
     /// Suggestions of what to try.
     pub hints: Vec<String>,
+    /// Changes of the text that would mend it.
+    pub changes: Vec<Change>,
     /// Another relevant place, such as where a delimiter was opened, and its label.
     pub related: Option<(Span, String)>,
     /// Whether more text could complete it: a prompt asks for another line.
@@ -32,6 +34,7 @@ impl ReadError {
             message: message.into(),
             span,
             hints: Vec::new(),
+            changes: Vec::new(),
             related: None,
             at_end: false,
             class: None,
@@ -46,6 +49,11 @@ impl ReadError {
     fn related(mut self, span: Span, what: impl Into<String>) -> ReadError {
         self.related = Some((span, what.into()));
         self
+    }
+
+    /// Tells whether a delimiter is missing or wrong.
+    pub(super) fn is_of_delimiters(&self) -> bool {
+        [code::UNCLOSED, code::UNOPENED, code::WRONG_CLOSER].contains(&self.code)
     }
 
     pub(super) fn is_of(&self, class: Class) -> bool {
@@ -69,6 +77,8 @@ impl ReadError {
         if let Some((span, _)) = &mut self.related {
             span.source = source;
         }
+        let edits = self.changes.iter_mut().flat_map(|change| &mut change.edits);
+        edits.for_each(|edit| edit.place.source = source);
         self
     }
 
@@ -96,6 +106,7 @@ impl ReadError {
         for hint in self.hints {
             exception = exception.hint(hint);
         }
+        exception.changes = self.changes;
         if let Some((span, what)) = self.related {
             let offset = |offset: u32| Value::Int(i64::from(offset));
             let related = [
@@ -131,7 +142,7 @@ impl Reader<'_> {
         match frame.kind.closer() {
             Some(closer) => {
                 let closer = char::from(closer);
-                ReadError::new("E0101", opened, format!("`{token}` is never closed"))
+                ReadError::new(code::UNCLOSED, opened, format!("`{token}` is never closed"))
                     .related(at, format!("the text ends here, without `{closer}`"))
                     .hint(format!("add `{closer}` where the form should end"))
             }

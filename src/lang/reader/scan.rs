@@ -34,7 +34,7 @@ const fn classes() -> [u8; 256] {
 }
 
 /// Tells whether a character separates forms: a comma, or whitespace as Java counts it.
-pub(super) fn is_blank(char: char) -> bool {
+pub(crate) fn is_blank(char: char) -> bool {
     match char {
         '\0'..='\x7f' => CLASS[char as usize] & BLANK != 0,
         // A byte order mark in the middle of a text results from joining files.

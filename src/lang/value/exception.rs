@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use super::drops::discard_value;
-use super::{Keyword, Native, Span, Value};
+use super::{Change, Keyword, Native, Span, Value};
 
 /// The result of every operation that may fail.
 pub type Result<T, E = Signal> = std::result::Result<T, E>;
@@ -248,6 +248,8 @@ pub struct Exception {
     pub display_message: Option<Box<str>>,
     /// Suggestions of what to try.
     pub hints: Vec<Hint>,
+    /// Changes of the text that would mend it.
+    pub changes: Vec<Change>,
     /// The argument at fault in the failing call, and its value.
     pub fault: Option<Box<Fault>>,
     /// Where the exception was thrown; set by the machine.
@@ -343,6 +345,7 @@ impl Exception {
             cause: Value::Nil,
             display_message: None,
             hints: Vec::new(),
+            changes: Vec::new(),
             fault: None,
             origin: RefCell::default(),
         }
@@ -371,6 +374,7 @@ impl Exception {
             cause: self.cause.clone(),
             display_message: self.display_message.clone(),
             hints: self.hints.clone(),
+            changes: self.changes.clone(),
             fault: self.fault.clone(),
             origin: RefCell::new(origin),
         }
@@ -380,6 +384,13 @@ impl Exception {
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Exception {
         self.hints.push(hint.into());
+        self
+    }
+
+    /// Adds a change of the text that would mend it.
+    #[must_use]
+    pub fn change(mut self, change: Change) -> Exception {
+        self.changes.push(change);
         self
     }
 

@@ -14,7 +14,7 @@ pub(super) use self::trie::Node as HashNode;
 
 use self::sorted::SortedIter;
 use self::trie::{Trie, TrieIter, TriePlace};
-use super::drops::{Garbage, discard_collection};
+use super::drops::{Garbage, discard_collection, discard_value};
 use super::{Extra, Keyword, Unforced, Value, compare};
 
 /// Maximum number of entries for which a map keeps insertion order.
@@ -396,8 +396,15 @@ impl fmt::Debug for PMap {
 
 impl Drop for PMap {
     fn drop(&mut self) {
-        let is_owner = match &self.entries {
-            Entries::Array(entries) => !entries.is_empty(),
+        let is_owner = match &mut self.entries {
+            // Most small maps hold no collections, and are left to their owner.
+            Entries::Array(entries) => {
+                for (key, value) in entries {
+                    discard_value(key);
+                    discard_value(value);
+                }
+                return;
+            }
             Entries::Hash(trie) => trie.is_owner(),
             Entries::Sorted(sorted) => !sorted.is_empty(),
         };

@@ -66,6 +66,10 @@ pub fn print_value(
     value: &Value,
     options: PrintOptions,
 ) -> Result<()> {
+    if !options.extended && is_simple(value) {
+        atom::write(out, value, options);
+        return Ok(());
+    }
     let mut printer = Printer {
         out,
         options,
@@ -81,6 +85,21 @@ pub fn print_value(
     }
     printer.start(value, force)?;
     printer.finish(force)
+}
+
+/// Tells whether a value holds no others, and costs no more than its text: most calls of `str` print such values.
+#[inline]
+fn is_simple(value: &Value) -> bool {
+    matches!(
+        value,
+        Value::Nil
+            | Value::Bool(_)
+            | Value::Int(_)
+            | Value::Float(_)
+            | Value::Char(_)
+            | Value::Keyword(_)
+            | Value::Text(_)
+    )
 }
 
 /// Prints a value while ignoring the program's methods for it; methods for its parts are used.

@@ -41,12 +41,20 @@ const USUAL_TEXT: usize = 96;
 fn write(value: &Value, canonical: bool) -> Result<String, CodecError> {
     let mut writer = Writer {
         out: String::with_capacity(USUAL_TEXT),
+        depth: 0,
         path: Vec::new(),
         canonical,
         root: Some(value),
     };
-    writer.value(value)?;
-    Ok(writer.out)
+    match writer.value(value) {
+        Ok(()) => Ok(writer.out),
+        Err(CodecError::NotData { kind, .. }) => {
+            writer.path.reverse();
+            let path = format!("[{}]", writer.path.join(" "));
+            Err(CodecError::NotData { kind, path })
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// Returns the hash of a value's canonical text.
@@ -92,7 +100,9 @@ pub(super) fn hex(bytes: &[u8]) -> String {
 
 struct Writer<'v> {
     out: String,
-    /// The keys and indices that lead to the part that is being written.
+    /// How many collections contain the part that is being written.
+    depth: usize,
+    /// The keys and indices that lead to a part that is not data, from the inside out. Empty until one is found.
     path: Vec<String>,
     canonical: bool,
     /// The whole value, until its size has been estimated.
@@ -148,31 +158,19 @@ impl Writer<'_> {
         }
         Err(CodecError::NotData {
             kind: kind.to_owned(),
-            path: format!("[{}]", self.path.join(" ")),
+            path: String::new(),
         })
     }
 
     fn nested(&mut self, step: impl FnOnce() -> String, value: &Value) -> Result<(), CodecError> {
-        if self.path.len() >= DEPTH_LIMIT {
+        if self.depth >= DEPTH_LIMIT {
             return Err(CodecError::TooDeep { limit: DEPTH_LIMIT });
         }
-        // The text of a path step is made only if it can appear in an error.
-        let leaf = matches!(
-            value,
-            Value::Nil
-                | Value::Bool(_)
-                | Value::Int(_)
-                | Value::Float(_)
-                | Value::Keyword(_)
-                | Value::Text(_)
-        );
-        if leaf {
-            return self.value(value);
-        }
-        self.path.push(step());
+        self.depth += 1;
         let result = self.value(value);
-        if result.is_ok() {
-            self.path.pop();
+        self.depth -= 1;
+        if result.is_err() {
+            self.path.push(step());
         }
         result
     }
@@ -234,18 +232,22 @@ impl Writer<'_> {
     }
 
     fn text(&mut self, text: &str) {
+        self.out.reserve(text.len() + 2);
         self.out.push('"');
-        let mut rest = text;
-        while let Some(at) = rest.bytes().position(may_need_escape) {
-            let (plain, after) = rest.split_at(at);
-            self.out.push_str(plain);
-            let mut chars = after.chars();
-            if let Some(char) = chars.next() {
-                self.char_of_text(char);
+        let (mut written, mut at) = (0, 0);
+        while let Some(byte) = text.as_bytes().get(at) {
+            if !MAY_NEED_ESCAPE[usize::from(*byte)] {
+                at += 1;
+                continue;
             }
-            rest = chars.as_str();
+            self.out.push_str(&text[written..at]);
+            if let Some(char) = text[at..].chars().next() {
+                self.char_of_text(char);
+                at += char.len_utf8();
+            }
+            written = at;
         }
-        self.out.push_str(rest);
+        self.out.push_str(&text[written..]);
         self.out.push('"');
     }
 
@@ -294,7 +296,9 @@ impl Writer<'_> {
             self.nested(|| "<key>".to_owned(), key)?;
             self.out.push(' ');
             self.nested(|| brief(key), value)?;
-            texts.push(start..self.out.len());
+            if self.canonical {
+                texts.push(start..self.out.len());
+            }
         }
         self.sort(texts);
         self.out.push('}');
@@ -310,7 +314,9 @@ impl Writer<'_> {
             }
             let start = self.out.len();
             self.nested(|| "<item>".to_owned(), item)?;
-            texts.push(start..self.out.len());
+            if self.canonical {
+                texts.push(start..self.out.len());
+            }
         }
         self.sort(texts);
         self.out.push('}');
@@ -471,8 +477,14 @@ fn brief(key: &Value) -> String {
     }
 }
 
-/// Tells whether a byte of a text may begin a character that is escaped: quotes, backslashes and control characters, of
-/// which those above U+007F begin with `0xC2`.
-fn may_need_escape(byte: u8) -> bool {
-    byte < b' ' || matches!(byte, b'"' | b'\\' | 0x7f | 0xc2)
-}
+/// Whether a byte of a text may begin a character that is escaped: quotes, backslashes and control characters, of which
+/// those above U+007F begin with `0xC2`.
+const MAY_NEED_ESCAPE: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        table[byte] = byte < 0x20 || matches!(byte, 0x22 | 0x5c | 0x7f | 0xc2);
+        byte += 1;
+    }
+    table
+};

@@ -380,6 +380,8 @@ pub struct RunFilter {
     pub statuses: Vec<RunStatus>,
     pub flow: Option<String>,
     pub id_prefix: Option<String>,
+    /// The whole external id.
+    pub external_id: Option<String>,
     pub due_before_ms: Option<i64>,
     /// The run that called the runs.
     pub parent: Option<RunId>,

@@ -1,7 +1,10 @@
 //! The project's own reference, which is in the program: pages of the guide and of the reference, and one for each error.
 
 use std::collections::BTreeSet;
+use std::io::Read as _;
+use std::sync::LazyLock;
 
+use flate2::read::DeflateDecoder;
 use flowstone_flow::step::StepError;
 use flowstone_lang::value::Value;
 use flowstone_model::diagnostic::nearest;
@@ -10,6 +13,26 @@ use super::args::Args;
 use super::{facts, text};
 
 include!(concat!(env!("OUT_DIR"), "/pages.rs"));
+
+/// The texts of the pages one after the other, compressed: they are a fifth of that in the program.
+const TEXTS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/pages.deflate"));
+
+/// The pages with their texts, by name.
+pub(super) static PAGES: LazyLock<Vec<(&'static str, &'static str)>> = LazyLock::new(|| {
+    static ALL: LazyLock<String> = LazyLock::new(|| {
+        let mut all = String::new();
+        let read = DeflateDecoder::new(TEXTS).read_to_string(&mut all);
+        read.expect("the build script has compressed the pages");
+        all
+    });
+    let mut rest = ALL.as_str();
+    let pages = INDEX.iter().map(|(name, length)| {
+        let (text, after) = rest.split_at(*length);
+        rest = after;
+        (*name, text)
+    });
+    pages.collect()
+});
 
 const LIMIT: (usize, usize) = (1, 50);
 const DEFAULT: usize = 8;

@@ -24,7 +24,7 @@ pub fn limit_by_files(files: usize) {
 }
 
 /// Waits until a connection may be made. The returned permit must be held as long as the connection is used.
-pub(super) async fn connection() -> Option<OwnedSemaphorePermit> {
+pub(crate) async fn connection() -> Option<OwnedSemaphorePermit> {
     let sockets = SOCKETS.get()?.clone();
     // The semaphore is never closed.
     sockets.acquire_owned().await.ok()

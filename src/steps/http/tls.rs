@@ -19,7 +19,7 @@ const PLAIN: &str = "if the server speaks plain HTTP, write http:// in the addre
 const VERSIONS: &str = "the server must speak TLS 1.2 or 1.3";
 
 /// Finds a TLS error among the causes of an error.
-pub(super) fn fault(error: &(dyn Error + 'static)) -> Option<Fault> {
+pub(crate) fn fault(error: &(dyn Error + 'static)) -> Option<Fault> {
     let mut cause = Some(error);
     while let Some(error) = cause {
         if let Some(tls) = error.downcast_ref::<TlsError>() {

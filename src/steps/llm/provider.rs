@@ -665,7 +665,8 @@ fn proof(
         | Auth::AwsSigV4(_)
         | Auth::Basic { .. }
         | Auth::GoogleServiceAccount { .. }
-        | Auth::Login(_) => {
+        | Auth::Login(_)
+        | Auth::PrivateKey { .. } => {
             return match auth.proof(cx, owner, host)? {
                 Proof::Header(name, value) => Ok(vec![(name, value)]),
                 Proof::None => Ok(Vec::new()),

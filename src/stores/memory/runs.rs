@@ -184,6 +184,10 @@ fn fits(run: &Run, filter: &RunFilter) -> bool {
     (filter.statuses.is_empty() || filter.statuses.contains(&row.status))
         && filter.flow.as_ref().is_none_or(|flow| *flow == row.flow)
         && filter.id_prefix.as_ref().is_none_or(has_prefix)
+        && filter
+            .external_id
+            .as_ref()
+            .is_none_or(|id| row.external_id.as_ref() == Some(id))
         && filter.due_before_ms.as_ref().is_none_or(is_due)
         && filter.parent.as_ref().is_none_or(is_child)
         && filter.begun_with.as_ref().is_none_or(began_with)

@@ -266,6 +266,10 @@ pub(super) fn list(
         let end = format!("{prefix}\u{10ffff}");
         values.extend([prefix, &end, prefix].map(|text| Sql::Text(text.clone())));
     }
+    if let Some(external) = &filter.external_id {
+        sql += " AND external_id = ?";
+        values.push(Sql::Text(external.clone()));
+    }
     if let Some(due) = filter.due_before_ms {
         sql += " AND due_ms <= ?";
         values.push(Sql::Integer(due));

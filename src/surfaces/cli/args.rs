@@ -4,10 +4,12 @@ mod connections;
 mod docs;
 mod doctor;
 mod flows;
+mod fmt;
 mod graph;
 mod jobs;
 mod lazily;
 mod limits;
+mod lsp;
 mod mcp;
 mod new;
 mod permits;
@@ -33,10 +35,12 @@ pub use connections::*;
 pub use docs::*;
 pub use doctor::*;
 pub use flows::*;
+pub use fmt::*;
 pub use graph::*;
 pub use jobs::*;
 use lazily::Lazily;
 pub use limits::*;
+pub use lsp::*;
 pub use mcp::*;
 pub use new::*;
 pub use permits::*;
@@ -98,11 +102,13 @@ pub enum Command {
     Eval(Lazily<Eval>),
     Explain(Lazily<Explain>),
     Flows(Lazily<Flows>),
+    Fmt(Lazily<Fmt>),
     Gc(Lazily<Gc>),
     Graph(Lazily<Graph>),
     Init(Lazily<Init>),
     Jobs(Lazily<Jobs>),
     Key(Lazily<super::key::Key>),
+    Lsp(Lazily<Lsp>),
     Mcp(Lazily<Mcp>),
     New(Lazily<New>),
     #[command(hide = true)]
@@ -126,6 +132,7 @@ pub enum Command {
 #[command(after_help = "Examples:
   flowstone check flows/
   flowstone check --json flows/repo-report.edn
+  flowstone check --fix --dry-run flows/
   flowstone check --against-running flows/orders.edn")]
 pub struct Check {
     /// Flow files, or folders of flow files
@@ -136,6 +143,14 @@ pub struct Check {
     /// conflict
     #[arg(long)]
     pub against_running: bool,
+
+    /// Make the changes that are certain, such as of misspelt keys, and check again
+    #[arg(long, conflicts_with = "against_running")]
+    pub fix: bool,
+
+    /// With --fix: print the changes as a patch and leave the files as they are
+    #[arg(long, requires = "fix")]
+    pub dry_run: bool,
 
     #[command(flatten)]
     pub home: Home,

@@ -1,19 +1,20 @@
 //! `flowstone check`: reports everything that is wrong with flow files without running them.
 
+mod fix;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use flowstone_engine::catalog::NAME_TAKEN;
 use flowstone_engine::diagnostic::{Diagnostic, nearest};
-use flowstone_engine::disk::{self, InProject};
+use flowstone_engine::disk::{self, Edited, InProject};
 use flowstone_flow::flow::{Flow, name_of};
 use flowstone_flow::interfaces::{self, Interface};
 use flowstone_flow::mcp_interfaces::{self, McpKind};
 use flowstone_flow::permission::Permissions;
 use flowstone_flow::step::{Step, real_path};
 use flowstone_fronts::FORMATS;
-use flowstone_lang::session::Session;
 use flowstone_lang::value::Value;
 use serde_json::json;
 
@@ -30,14 +31,69 @@ pub use crate::json::of_findings;
 /// File extensions of possible flows.
 const ENDINGS: &[&str] = &["clj", "edn"];
 /// Folders that contain no sources.
-const SKIPPED: &[&str] = &["node_modules", "target"];
+pub const SKIPPED: &[&str] = &["node_modules", "target"];
 
 /// Checks each file, and prints the findings.
 pub fn run(args: &Check, app: &dyn App) -> Exit {
-    let mut reports = Vec::new();
-    let mut files = Vec::new();
     let project = Project::find(&args.home);
-    for path in &args.paths {
+    let (files, mut reports) = files_of(&args.paths, &project);
+    if args.against_running && reports.is_empty() {
+        return against::run(&files, &project, app, args.json);
+    }
+    let (checking, wrong) = Checking::new(app, &project);
+    reports.extend(wrong);
+    let fixes = args.fix.then(|| fix::all(&checking, &files, args.dry_run));
+    let no_edits = Edited::new();
+    let edited = match &fixes {
+        Some(fixes) if args.dry_run => &fixes.edited,
+        _ => &no_edits,
+    };
+    let (found, seen) = checking.all(&files, edited);
+    reports.extend(fixes.iter().flat_map(|fixes| fixes.failed.iter().cloned()));
+    reports.extend(found);
+    let errors = reports
+        .iter()
+        .filter(|report| report.severity == report::Severity::Error)
+        .count();
+    if args.json {
+        let findings: Vec<_> = reports.iter().map(Shown::to_json).collect();
+        let needs: Vec<_> = seen.needs.iter().map(Needs::to_json).collect();
+        let mut answer = json!({"ok": errors == 0, "files": files.len(), "findings": findings, "needs": needs, "notes": []});
+        if let Some(fixes) = &fixes {
+            answer["fixes"] = fixes.to_json();
+        }
+        output::json(&answer);
+    } else {
+        if let Some(fixes) = &fixes {
+            fixes.tell();
+        }
+        tell(&reports, &seen);
+        output::note(&summary(files.len(), errors, reports.len() - errors));
+    }
+    if errors == 0 {
+        Exit::Completed
+    } else {
+        Exit::Failed
+    }
+}
+
+/// Prints findings and the permissions that flows lack.
+fn tell(reports: &[Report], seen: &Seen) {
+    reports.iter().for_each(output::report);
+    // Permissions that the project grants already are not shown.
+    let lacking = seen.needs.iter().filter(|it| it.missing().next().is_some());
+    let lacking: Vec<&Needs> = lacking.collect();
+    let mut lines: Vec<String> = lacking.iter().flat_map(|it| it.lines(|_| false)).collect();
+    if !lacking.is_empty() {
+        lines.extend(Needs::missing_lines(lacking.into_iter()));
+    }
+    lines.iter().for_each(|line| output::note(line));
+}
+
+/// Finds the flow files that paths and names of flows stand for. Returns reports about those that cannot be found.
+fn files_of(paths: &[PathBuf], project: &Project) -> (Vec<PathBuf>, Vec<Report>) {
+    let (mut files, mut reports) = (Vec::new(), Vec::new());
+    for path in paths {
         let found = match path.is_dir() {
             true => Ok(path.clone()),
             false => flow_file::find(path, &project.root),
@@ -51,58 +107,102 @@ pub fn run(args: &Check, app: &dyn App) -> Exit {
             }
         }
     }
-    if args.against_running && reports.is_empty() {
-        return against::run(&files, &project, app, args.json);
+    (files, reports)
+}
+
+/// What every file is checked with.
+pub(super) struct Checking<'a> {
+    app: &'a dyn App,
+    project: &'a Project,
+    steps: Vec<Box<dyn Step>>,
+    settings: Value,
+}
+
+impl<'a> Checking<'a> {
+    /// Returns also what is wrong with the project's settings.
+    fn new(app: &'a dyn App, project: &'a Project) -> (Checking<'a>, Vec<Report>) {
+        let (settings, wrong) = match app.settings(project) {
+            Ok(settings) => (settings, Vec::new()),
+            Err(report) => (Value::Nil, vec![report]),
+        };
+        let checking = Checking {
+            app,
+            project,
+            steps: app.steps(),
+            settings,
+        };
+        (checking, wrong)
     }
-    let steps = app.steps();
-    let settings = app.settings(&project).unwrap_or_else(|report| {
-        reports.push(report);
-        Value::Nil
-    });
-    let mut seen = Seen::default();
-    let around = InProject {
-        root: &project.root,
-        settings: &settings,
-        formats: FORMATS,
-    };
-    let permissions = app.permissions(&project).unwrap_or_default();
-    seen.permissions = permissions;
-    for file in &files {
-        if let Some(found) = graph::reports(file) {
-            reports.extend(found);
-            continue;
+
+    fn around(&self) -> InProject<'_> {
+        InProject {
+            root: &self.project.root,
+            settings: &self.settings,
+            formats: FORMATS,
         }
-        reports.extend(check(file, &app.session(), (&steps, around), &mut seen));
     }
-    reports.extend(unknown_slugs(&settings, &project.root, &seen));
-    let errors = reports
-        .iter()
-        .filter(|report| report.severity == report::Severity::Error)
-        .count();
-    if args.json {
-        let findings: Vec<_> = reports.iter().map(Shown::to_json).collect();
-        let needs: Vec<_> = seen.needs.iter().map(Needs::to_json).collect();
-        output::json(
-            &json!({"ok": errors == 0, "files": files.len(), "findings": findings, "needs": needs, "notes": []}),
-        );
-    } else {
-        for report in &reports {
-            output::report(report);
+
+    /// Checks all files as flows of one project.
+    fn all(&self, files: &[PathBuf], edited: &Edited) -> (Vec<Report>, Seen) {
+        let mut seen = Seen {
+            permissions: self.app.permissions(self.project).unwrap_or_default(),
+            ..Seen::default()
+        };
+        let mut reports = Vec::new();
+        for file in files {
+            match graph::reports(file) {
+                Some(found) => reports.extend(found),
+                None => reports.extend(self.file(file, edited, &mut seen)),
+            }
         }
-        // Permissions that the project grants already are not shown.
-        let lacking = seen.needs.iter().filter(|it| it.missing().next().is_some());
-        let lacking: Vec<&Needs> = lacking.collect();
-        let mut lines: Vec<String> = lacking.iter().flat_map(|it| it.lines(|_| false)).collect();
-        if !lacking.is_empty() {
-            lines.extend(Needs::missing_lines(lacking.into_iter()));
-        }
-        lines.iter().for_each(|line| output::note(line));
-        output::note(&summary(files.len(), errors, reports.len() - errors));
+        reports.extend(unknown_slugs(&self.settings, &self.project.root, &seen));
+        (reports, seen)
     }
-    if errors == 0 {
-        Exit::Completed
-    } else {
-        Exit::Failed
+
+    /// Checks one file by itself. Returns whether it could be read as a flow.
+    pub(super) fn alone(&self, file: &Path, edited: &Edited) -> (bool, Vec<Report>) {
+        let session = self.app.session();
+        let name = file.display().to_string();
+        let around = (&*self.steps, Some(self.around()));
+        let checked = disk::check_edited(&session, (file, &name), around, edited);
+        (
+            checked.loaded.is_some(),
+            of_findings(&session, &checked.findings),
+        )
+    }
+
+    /// Checks one file, and the project's setup values for it.
+    fn file(&self, file: &Path, edited: &Edited, seen: &mut Seen) -> Vec<Report> {
+        let session = self.app.session();
+        let project = self.around();
+        let name = file.display().to_string();
+        let around = (&*self.steps, Some(project));
+        let checked = disk::check_edited(&session, (file, &name), around, edited);
+        let mut findings = checked.findings;
+        if let Some(loaded) = &checked.loaded {
+            findings.extend(seen.clashes(&name, &loaded.flow));
+        }
+        let mut reports = of_findings(&session, &findings);
+        if let Some(loaded) = &checked.loaded {
+            let flow = &loaded.flow;
+            let setup = project.settings.get("setup");
+            let values = setup.and_then(|setup| setup.get(&flow.slug));
+            if let Some(values) = values {
+                reports.extend(ask::unknown_setup(flow, values, SETTINGS));
+            }
+            seen.slugs.insert(flow.slug.to_string());
+            let is_outside = !real_path(file).starts_with(real_path(project.root));
+            let allow = match is_outside {
+                true => {
+                    let digest = flow.digest.as_deref();
+                    seen.permissions.of_outside_flow(&flow.slug, digest)
+                }
+                false => seen.permissions.of_flow(&flow.slug),
+            };
+            let needs = Needs::of(&flow.slug, &checked.needs, &allow, project.root);
+            seen.needs.push(needs);
+        }
+        reports
     }
 }
 
@@ -147,42 +247,6 @@ impl Seen {
         }
         found
     }
-}
-
-/// Checks one file, and the project's setup values for it.
-fn check(
-    file: &Path,
-    session: &Session,
-    (steps, project): (&[Box<dyn Step>], InProject<'_>),
-    seen: &mut Seen,
-) -> Vec<Report> {
-    let name = file.display().to_string();
-    let checked = disk::check_in(session, file, &name, (steps, Some(project)));
-    let mut findings = checked.findings;
-    if let Some(loaded) = &checked.loaded {
-        findings.extend(seen.clashes(&name, &loaded.flow));
-    }
-    let mut reports = of_findings(session, &findings);
-    if let Some(loaded) = &checked.loaded {
-        let flow = &loaded.flow;
-        let setup = project.settings.get("setup");
-        let values = setup.and_then(|setup| setup.get(&flow.slug));
-        if let Some(values) = values {
-            reports.extend(ask::unknown_setup(flow, values, SETTINGS));
-        }
-        seen.slugs.insert(flow.slug.to_string());
-        let is_outside = !real_path(file).starts_with(real_path(project.root));
-        let allow = match is_outside {
-            true => {
-                let digest = flow.digest.as_deref();
-                seen.permissions.of_outside_flow(&flow.slug, digest)
-            }
-            false => seen.permissions.of_flow(&flow.slug),
-        };
-        let needs = Needs::of(&flow.slug, &checked.needs, &allow, project.root);
-        seen.needs.push(needs);
-    }
-    reports
 }
 
 /// Warns about setup values and permissions in the project's settings for flows that do not exist.

@@ -21,6 +21,11 @@ const NOT_A_SLUG: &str = "E0405";
 const PLACEHOLDER: &str = "my-flow";
 
 const SETTINGS: &str = include_str!("new/flowstone.edn");
+/// Tells clj-kondo about the names that every flow has. It loads settings from folders like this one by itself.
+const KONDO: (&str, &str) = (
+    ".clj-kondo/flowstone/flowstone/config.edn",
+    include_str!("new/kondo.edn"),
+);
 const IGNORED: &[&str] = &[".flowstone/", ".env"];
 
 /// Returns the texts of a flow and of its test.
@@ -81,6 +86,7 @@ fn project(args: &Init) -> Result<(), Report> {
         ("flowstone.edn", SETTINGS),
         ("flows/hello.edn", &text),
         ("flows/hello/test.edn", &test),
+        KONDO,
     ];
     let mut made = Vec::new();
     let mut kept = Vec::new();
@@ -208,5 +214,23 @@ fn not_written(path: &Path, error: &io::Error) -> Report {
         io::ErrorKind::AlreadyExists => report("it exists already")
             .hint("choose another slug or `--folder`, or remove the file"),
         _ => report(&error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KONDO;
+    use flowstone_flow::natives::USUAL_ALIASES;
+
+    #[test]
+    fn clj_kondo_knows_the_names_that_need_no_require() {
+        let words: Vec<&str> = KONDO
+            .1
+            .split(|char: char| char.is_whitespace() || "[]{}".contains(char))
+            .collect();
+        for (alias, _) in USUAL_ALIASES {
+            assert!(words.contains(alias), "{alias}");
+        }
+        assert!(words.contains(&"flow") && words.contains(&"step"));
     }
 }

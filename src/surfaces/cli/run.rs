@@ -93,6 +93,7 @@ async fn execute(args: &Run, app: &dyn App) -> Result<Exit, Report> {
         engine
             .collect_garbage_daily(&execute_options().interrupt)
             .await;
+        engine.leave_sessions_to_process();
         Ok(exit)
     };
     done.await.map_err(|error| of_engine_error(&error))

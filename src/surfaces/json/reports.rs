@@ -1,7 +1,7 @@
 //! Reports: errors and findings with their places.
 
 use flowstone_engine::diagnostic::{Diagnostic as Found, Severity as FoundSeverity};
-use flowstone_lang::diagnostic::{Call, Cause, Diagnostic, Excerpt, Expanded, Severity};
+use flowstone_lang::diagnostic::{Call, Cause, Change, Diagnostic, Excerpt, Expanded, Severity};
 use flowstone_lang::session::Session;
 use serde::Serialize;
 use serde_json::{Map, Value as Json, json};
@@ -43,6 +43,10 @@ pub struct Finding {
     hints: Option<Json>,
     #[serde(skip_serializing_if = "Option::is_none")]
     notes: Option<Json>,
+    /// Changes of the file that would mend it: `title`, `certain`, and `edits` with `file`, `line`, `column`, `end_line`,
+    /// `end_column`, `old` and `new`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    changes: Option<Vec<Json>>,
     /// Other places.
     #[serde(skip_serializing_if = "Option::is_none")]
     related: Option<Vec<Json>>,
@@ -88,6 +92,7 @@ pub fn finding_of(report: &Diagnostic) -> Finding {
         data: report.data.as_ref().map(|data| json!(data)),
         hints: list(&report.hints),
         notes: list(&report.notes),
+        changes: objects(report.changes.iter().map(change_json)),
         related: objects(report.related.iter().map(related)),
         causes: objects(report.causes.iter().map(cause)),
         expansion: objects(report.expansion.iter().map(expanded)),
@@ -99,6 +104,22 @@ pub fn finding_of(report: &Diagnostic) -> Finding {
 fn objects(objects: impl Iterator<Item = Json>) -> Option<Vec<Json>> {
     let objects: Vec<Json> = objects.collect();
     (!objects.is_empty()).then_some(objects)
+}
+
+/// Returns a change as JSON. The names of the fields are stable.
+pub fn change_json(change: &Change<Excerpt>) -> Json {
+    let edits = change.edits.iter().map(|edit| {
+        let mut fields = Map::new();
+        put(&mut fields, &edit.place);
+        fields.insert("old".into(), json!(edit.old));
+        fields.insert("new".into(), json!(edit.new));
+        Json::from(fields)
+    });
+    json!({
+        "title": change.title,
+        "certain": change.is_certain,
+        "edits": edits.collect::<Vec<_>>(),
+    })
 }
 
 fn related((place, what): &(Excerpt, String)) -> Json {
@@ -169,6 +190,10 @@ pub fn of_findings(session: &Session, findings: &[Found]) -> Vec<Diagnostic> {
             }
             report.label = finding.label.clone().unwrap_or_default();
             report.hints.clone_from(&finding.hints);
+            let changes = finding.changes.iter();
+            report.changes = changes
+                .filter_map(|it| it.place(&sources, finding.span))
+                .collect();
             report
         })
         .collect()

@@ -127,7 +127,7 @@ fn rows() -> Vec<FeedItem> {
         reply(CALLS, 2),
         emitted(
             "graph.call",
-            r#"{:id "c1" :name "look" :args {:id 1} :source "function"}"#,
+            r#"{:id "c1" :name "look" :args {:to 2 :id 1} :source "function"}"#,
             3,
         ),
         emitted(
@@ -201,23 +201,38 @@ fn a_run_has_its_events_in_order_with_exact_payloads() {
     let data = check(&rows(), &row(RunStatus::Completed), 20, WHOLE);
     assert_eq!(data[0], json!({"input": {"message": "hi"}}));
     assert_eq!(data[1], json!({"node_id": "ask", "step": 1}));
-    assert_eq!(
-        (&data[2]["input_tokens"], &data[2]["completion_tokens"]),
-        (&json!(7), &json!(3))
-    );
-    let call = json!({"tool_call_id": "c1", "tool_name": "look", "tool_source": "function", "args": {"id": 1}});
+    let usage = |input: i64, output: i64| {
+        json!({
+            "input_tokens": input, "output_tokens": output, "prompt": input, "completion": output,
+            "prompt_tokens": input, "completion_tokens": output, "total_tokens": input + output,
+            "node_id": "ask", "model": null,
+        })
+    };
+    assert_eq!((&data[2], &data[5]), (&usage(7, 3), &usage(9, 1)));
+    let call = json!({"tool_call_id": "c1", "tool_name": "look", "tool_source": "function", "args": {"to": 2, "id": 1}});
     assert_eq!(data[3], call);
     let mut end = call;
     end["result"] = json!({"found": 1});
     end["status"] = json!("ok");
     end["duration_ms"] = json!(5);
     assert_eq!(data[4], end);
+    assert_eq!(data[6], json!({"node_id": "ask", "step": 1}));
+    assert_eq!(data[7], json!({"node_id": "save", "step": 2}));
+    let call =
+        json!({"tool_call_id": "save", "tool_name": "put", "tool_source": "builtin", "args": {}});
+    assert_eq!(data[8], call);
     let payload =
         json!({"tool_call_id": "save", "tool_name": "put", "args": {}, "approval_token": "w1"});
     assert_eq!(data[9], json!({"payload": payload}));
     // The pause of 1000 ms is not part of the call.
-    assert_eq!(data[10]["duration_ms"], json!(5));
+    let mut end = call;
+    end["result"] = json!(true);
+    end["status"] = json!("ok");
+    end["duration_ms"] = json!(5);
+    assert_eq!(data[10], end);
+    assert_eq!(data[11], json!({"node_id": "save", "step": 2}));
     assert_eq!(data[12], json!({"node_id": "done", "step": 3}));
+    assert_eq!(data[13], json!({"node_id": "done", "step": 3}));
     assert_eq!(data[14], json!({"output": "saved"}));
 }
 
@@ -345,7 +360,7 @@ fn the_audit_has_a_digest_of_the_arguments_and_not_the_arguments() {
     );
     assert_eq!(
         audit[0]["args_sha256"],
-        json!(codec::digest_bytes(br#"{"id":1}"#))
+        json!(codec::digest_bytes(br#"{"id":1,"to":2}"#))
     );
     assert!(audit[0].get("args").is_none());
 }

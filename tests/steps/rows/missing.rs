@@ -5,15 +5,6 @@ use crate::net::contains;
 use crate::project::Project;
 
 #[test]
-fn step_types_that_are_missing() {
-    for kind in ["db", "ssh"] {
-        let found =
-            Project::new().errors(&format!("{{:slug :a :flow '(flow/step :{kind} :x {{}})}}"));
-        contains(&found, "E0431");
-    }
-}
-
-#[test]
 fn options_of_child_runs_that_are_missing() {
     for option in [":installation-id \"i\"", ":profile-id \"p\""] {
         let body = format!("(flow/call-flow :nothing {{}} {{{option}}})");

@@ -47,8 +47,8 @@ fn channels() {
         "`:channels` holds no channel",
     );
     contains(
-        &tell(&taken(), "{:channels {:email {}}}"),
-        "there is no channel `:email`",
+        &tell(&taken(), "{:channels {:sms {}}}"),
+        "there is no channel `:sms`",
     );
 }
 
@@ -114,7 +114,7 @@ fn http_json() {
 fn channel_ui() {
     contains(
         &tell(&taken(), "{:channels {:ui {:title \"x\"}}}"),
-        "E0716 there is no channel `:ui` | messages go by `:http`, through a connection",
+        "E0716 there is no channel `:ui` | messages go by `:http` or `:email`, through a connection",
     );
 }
 

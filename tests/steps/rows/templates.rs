@@ -363,15 +363,20 @@ fn llm_prompt_system_and_prompt() {
     assert_eq!(net.server.body(1)["messages"][1]["content"], "own");
 }
 
-/// No step supports them yet: the definition accepts them, and `check` reports that.
+/// Runs a template of SQL, whose variable is a parameter.
 #[track_caller]
 fn database(kind: &str, body: &str) {
     let template = format!("{{:id :t :type {kind} {body}}}");
     assert_eq!(checked(&template, "1"), "");
-    contains(
-        &checked(&template, "(flow/step :db :it {:template :t})"),
-        "E0431 the step type `:db` is not available in this version",
-    );
+    let settings = "{:connections {:shop {:base-url \"sqlite:shop.db\"}}}";
+    let project = Project::with(settings);
+    project.write("shop.db", b"");
+    let step =
+        "(flow/step :db :it {:database :sqlite :connection :shop :template :t :data {:n \"a'b\"}})";
+    let found = project.eval(&format!(
+        "{{:slug :t :templates [{template}] :flow '{step}}}"
+    ));
+    assert_eq!(found, "[{:n \"a'b\"}]");
     contains(
         &checked(&template, "(flow/step :http :it {:template :t})"),
         "the template `:t` is of type `:db-query`",
@@ -380,17 +385,20 @@ fn database(kind: &str, body: &str) {
 
 #[test]
 fn type_db_query() {
-    database(":db-query", ":sql \"select {{n}}\"");
+    database(":db-query", ":sql \"select {{n}} as n\"");
 }
 
 #[test]
 fn type_sql() {
-    database(":sql", ":query \"select {{n}}\"");
+    database(":sql", ":query \"select {{n}} as n\"");
 }
 
 #[test]
 fn db_query_sql() {
-    database(":db-query", ":sql \"select * from t where a = {{n}}\"");
+    database(
+        ":db-query",
+        ":sql \"with t as (select {{n}} as n) select n from t where n = {{n}}\"",
+    );
 }
 
 #[test]

@@ -187,9 +187,9 @@ pub(super) fn interface(category: &str) -> &'static [Field] {
     }
 }
 
-const MANUAL: &[Field] = &[DESCRIPTION, ENABLED, ID, INVOKES, LABEL];
+pub(super) const MANUAL: &[Field] = &[DESCRIPTION, ENABLED, ID, INVOKES, LABEL];
 
-const HTTP: &[Field] = &[
+pub(super) const HTTP: &[Field] = &[
     Field::optional("auth", auth::HTTP_CALLER, "How callers are authenticated."),
     DESCRIPTION,
     ENABLED,
@@ -207,7 +207,7 @@ const HTTP: &[Field] = &[
     TIMEOUT,
 ];
 
-const MCP: &[Field] = &[
+pub(super) const MCP: &[Field] = &[
     DESCRIPTION,
     ENABLED,
     ID,
@@ -255,7 +255,7 @@ const MCP: &[Field] = &[
     ),
 ];
 
-const WEBHOOK: &[Field] = &[
+pub(super) const WEBHOOK: &[Field] = &[
     Field::optional("auth", auth::CALLER, "How callers are authenticated."),
     DEDUPE,
     DESCRIPTION,

@@ -2,7 +2,8 @@
 //! `flow/call-flow`, `flow/poll`, `flow/pmap` and similar functions, the items of a `:fanout`, and the names of called
 //! flows.
 
-use flowstone_lang::value::{Signal, Span, Symbol, Value};
+use flowstone_lang::suggest::respelling;
+use flowstone_lang::value::{Exception, Signal, Span, Symbol, Value};
 use flowstone_model::names::name_of;
 
 use super::{Lint, find, unknown};
@@ -69,6 +70,12 @@ impl Lint<'_> {
                 _ => problem.message(spec),
             };
             let finding = Diagnostic::error(problem.code(), message).at(at.or(place));
+            let finding = match &problem {
+                Problem::Unknown { key } => {
+                    finding.respell(key, respelling(key, call_flow::OPTIONS.iter().copied()))
+                }
+                _ => finding,
+            };
             let hint = match &problem {
                 Problem::Unknown { key } => Some(call_hint(key)),
                 _ => problem.hint(spec),
@@ -108,6 +115,10 @@ impl Lint<'_> {
         };
         let finding =
             Diagnostic::error("E0545", format!("the project has no flow `{slug}`")).at(at);
+        let finding = match &near {
+            Some(near) => finding.respell(&slug, respelling(&slug, [&**near].into_iter())),
+            None => finding,
+        };
         self.findings.push(finding.hint(match near {
             Some(near) => format!("did you mean `{near}`?"),
             None => call_flow::WHERE.to_owned(),
@@ -120,11 +131,8 @@ impl Lint<'_> {
             return;
         };
         if let Err(Signal::Throw(exception)) = log::check_level(level) {
-            let finding = Diagnostic::error(exception.code, exception.text().to_owned());
-            let finding = finding.at(item_span(form, 1));
-            let hints = exception.hints.iter();
             self.findings
-                .push(hints.fold(finding, |it, hint| it.hint(hint.clone())));
+                .push(of_exception(&exception).at(item_span(form, 1)));
         }
     }
 
@@ -138,6 +146,7 @@ impl Lint<'_> {
                 entry_spans(self.sources, options, &format!(":{key}")).key
             });
             let finding = Diagnostic::error(poll::CODE, problem.message).at(at);
+            let finding = problem.change.into_iter().fold(finding, Diagnostic::change);
             self.findings.push(match problem.hint {
                 Some(hint) => finding.hint(hint),
                 None => finding,
@@ -166,14 +175,8 @@ impl Lint<'_> {
             };
             let key = name_of(key).unwrap_or_default();
             let at = entry_spans(self.sources, options, &format!(":{key}")).key;
-            let finding = Diagnostic::error(exception.code, exception.text().to_owned());
-            let finding = finding.at(at.or(item_span(form, 1)));
-            self.findings.push(
-                exception
-                    .hints
-                    .iter()
-                    .fold(finding, |it, hint| it.hint(hint.clone())),
-            );
+            self.findings
+                .push(of_exception(&exception).at(at.or(item_span(form, 1))));
         }
     }
 
@@ -208,6 +211,14 @@ impl Lint<'_> {
             }
         }
     }
+}
+
+/// Returns the finding for what a function of the namespace `flow` would throw.
+fn of_exception(exception: &Exception) -> Diagnostic {
+    let mut finding = Diagnostic::error(exception.code, exception.text().to_owned());
+    finding.hints.clone_from(&exception.hints);
+    finding.changes.clone_from(&exception.changes);
+    finding
 }
 
 /// Options of the hosted product that have another name here, or no effect.

@@ -26,6 +26,7 @@ impl Lint<'_> {
         });
         let finding = Diagnostic::error(code, misuse.message).at(at);
         let finding = misuse.hints.into_iter().fold(finding, Diagnostic::hint);
+        let finding = misuse.change.into_iter().fold(finding, Diagnostic::change);
         self.findings.push(finding);
     }
 }

@@ -22,6 +22,7 @@ impl Lint<'_> {
         for wrong in wrong {
             let at = self.place(written, &wrong.path, wrong.is_key);
             let finding = Diagnostic::error("E0469", wrong.message).at(at);
+            let finding = wrong.change.into_iter().fold(finding, Diagnostic::change);
             self.findings.push(match wrong.hint {
                 Some(hint) => finding.hint(hint),
                 None => finding,

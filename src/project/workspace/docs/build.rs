@@ -1,14 +1,20 @@
 //! Puts the pages of the guide and of the reference into the program, for `:docs/find` and `:docs/show`.
 
 use std::fmt::Write as _;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
+
+use flate2::Compression;
+use flate2::write::DeflateEncoder;
 
 fn main() -> io::Result<()> {
     let docs = Path::new(&env::var("CARGO_MANIFEST_DIR").expect("cargo says where the crate is"))
         .join("../../docs");
-    let mut text =
-        String::from("/// The pages, by name.\npub(super) const PAGES: &[(&str, &str)] = &[\n");
+    let mut index = String::from(
+        "/// The names of the pages, and how many bytes each has.\nconst INDEX: &[(&str, usize)] = &[\n",
+    );
+    let mut texts = DeflateEncoder::new(Vec::new(), Compression::best());
     for folder in ["errors", "guide", "guide/how-to", "reference"] {
         let folder_path = docs.join(folder);
         println!("cargo::rerun-if-changed={}", folder_path.display());
@@ -22,17 +28,14 @@ fn main() -> io::Result<()> {
         };
         for page in pages.iter().filter(is_page) {
             let stem = page.file_stem().unwrap_or_default().to_string_lossy();
-            let path = page.canonicalize()?;
-            writeln!(
-                text,
-                "    ({:?}, include_str!({:?})),",
-                format!("{folder}/{stem}"),
-                path
-            )
-            .expect("a string takes all");
+            let text = fs::read_to_string(page)?;
+            texts.write_all(text.as_bytes())?;
+            let name = format!("{folder}/{stem}");
+            writeln!(index, "    ({name:?}, {}),", text.len()).expect("a string takes all");
         }
     }
-    text.push_str("];\n");
+    index.push_str("];\n");
     let out = PathBuf::from(env::var("OUT_DIR").expect("cargo says where to"));
-    fs::write(out.join("pages.rs"), text)
+    fs::write(out.join("pages.deflate"), texts.finish()?)?;
+    fs::write(out.join("pages.rs"), index)
 }

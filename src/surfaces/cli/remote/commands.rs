@@ -31,6 +31,7 @@ pub fn perform(command: &Command, address: &str, options: &ServerOptions) -> Opt
         Command::Completions(_)
         | Command::Eval(_)
         | Command::Key(_)
+        | Command::Lsp(_)
         | Command::Mcp(_)
         | Command::Reference(_)
         | Command::Repl(_)
@@ -90,7 +91,7 @@ pub fn perform(command: &Command, address: &str, options: &ServerOptions) -> Opt
         Command::Backup(args) => (args.json, Err(local_only("`backup`"))),
         Command::Completions(_) => (false, Err(local_only("`completions`"))),
         // The manual is in the program.
-        Command::Docs(_) | Command::Explain(_) => return None,
+        Command::Docs(_) | Command::Explain(_) | Command::Fmt(_) => return None,
         Command::Doctor(args) => (args.json, Err(local_only("`doctor`"))),
         Command::Eval(_) => (false, Err(local_only("`eval`"))),
         Command::Gc(args) => (args.json, Err(local_only("`gc`"))),
@@ -98,6 +99,7 @@ pub fn perform(command: &Command, address: &str, options: &ServerOptions) -> Opt
         Command::Init(args) => (args.json, Err(local_only("`init`"))),
         Command::New(args) => (args.json, Err(local_only("`new`"))),
         Command::Key(_) => (false, Err(local_only("`key`"))),
+        Command::Lsp(_) => (false, Err(local_only("`lsp`"))),
         Command::Mcp(_) => (false, Err(local_only("`mcp`"))),
         Command::Reference(_) => (false, Err(local_only("`reference`"))),
         Command::Repl(_) => (false, Err(local_only("`repl`"))),

@@ -54,6 +54,9 @@ pub(super) fn check(remote: &Remote, args: &Check) -> Result<Exit, Report> {
     if args.against_running {
         return Err(local_only("`check --against-running`"));
     }
+    if args.fix {
+        return Err(local_only("`check --fix`"));
+    }
     let (mut reports, mut findings, mut count) = (Vec::new(), Vec::new(), 0);
     for path in &args.paths {
         let mut files = Vec::new();
