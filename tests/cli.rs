@@ -45,7 +45,10 @@ mod api_routes;
 mod bad_input;
 mod called;
 mod check;
+mod check_bounds;
 mod check_fix;
+mod check_portable;
+mod check_sarif;
 mod connections;
 mod docs;
 mod docs_command;
@@ -104,6 +107,7 @@ mod http_proxy;
 mod http_reach;
 #[cfg(unix)]
 mod http_sweep;
+mod import_n8n;
 mod install;
 mod jobs;
 mod kill;

@@ -8,6 +8,7 @@
 pub mod approval;
 pub mod auth;
 pub mod bindings;
+pub mod bounds;
 pub mod call_flow;
 pub mod call_problem;
 pub mod config;

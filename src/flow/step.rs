@@ -23,6 +23,7 @@ pub use error::{Retry, StepError};
 pub use gate::{Gate, Place, Readable, Writable, real as real_path};
 pub use nested::{NestedAnswer, NestedRequest, NestedResult, NestedSteps, error_of};
 
+use crate::bounds::StepBounds;
 use crate::definition::Flow;
 use crate::diagnostic::Diagnostic;
 use crate::ids::RunId;
@@ -82,6 +83,13 @@ pub trait Step {
     fn needs(&self, flow: &Flow, settings: &Value, config: &Value) -> Vec<PlannedNeed> {
         let _ = (flow, settings, config);
         Vec::new()
+    }
+
+    /// Returns what one attempt of the step uses at most beside the step call, as far as its config is written out. A config
+    /// that is not a map is computed as a whole.
+    fn bounds(&self, flow: &Flow, settings: &Value, config: &Value) -> StepBounds {
+        let _ = (flow, settings, config);
+        StepBounds::default()
     }
 
     /// Returns the part of a value that `:expect` checks; `None` if there is nothing to check.

@@ -11,6 +11,7 @@ mod address;
 pub mod agents;
 pub mod graph;
 pub mod json_text;
+pub mod n8n;
 pub mod tree;
 
 pub use flowstone_project::rows;

@@ -23,6 +23,8 @@ pub enum Severity {
     Error,
     /// The program continues, but probably not as intended.
     Warning,
+    /// The program continues here, but not on every system that it is meant for.
+    Portability,
 }
 
 /// One problem in a program.
@@ -118,6 +120,7 @@ impl Severity {
         match self {
             Severity::Error => "error",
             Severity::Warning => "warning",
+            Severity::Portability => "portability",
         }
     }
 }

@@ -11,6 +11,8 @@ pub enum Severity {
     Error,
     /// The file can be run, but probably not as intended.
     Warning,
+    /// The file can be run here, but not in the hosted product. Only reported on request.
+    Portability,
 }
 
 /// One problem of a flow file.
@@ -48,6 +50,13 @@ impl Diagnostic {
     pub fn warning(code: &'static str, message: impl Into<String>) -> Diagnostic {
         Diagnostic {
             severity: Severity::Warning,
+            ..Diagnostic::error(code, message)
+        }
+    }
+
+    pub fn portability(code: &'static str, message: impl Into<String>) -> Diagnostic {
+        Diagnostic {
+            severity: Severity::Portability,
             ..Diagnostic::error(code, message)
         }
     }

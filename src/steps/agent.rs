@@ -44,6 +44,7 @@ pub use knowledge::written;
 pub use platform::GENERATE;
 pub use servers::LISTING;
 
+use flowstone_flow::bounds::StepBounds;
 use flowstone_flow::flow::Flow;
 use flowstone_flow::permission::PlannedNeed;
 use flowstone_flow::step::{
@@ -74,6 +75,11 @@ const SPEC: StepSpec = StepSpec {
     ],
     effect: Effect::Steps,
 };
+
+/// Returns the context window of a model in tokens, if it is known.
+pub(crate) fn window_of(model: &str) -> Option<u64> {
+    compact::window_of(model).and_then(|window| u64::try_from(window).ok())
+}
 
 impl Step for Agent {
     fn spec(&self) -> &'static StepSpec {
@@ -110,6 +116,10 @@ impl Step for Agent {
 
     fn needs(&self, flow: &Flow, settings: &Value, config: &Value) -> Vec<PlannedNeed> {
         crate::llm::needs::of_agent(flow, settings, config)
+    }
+
+    fn bounds(&self, flow: &Flow, settings: &Value, config: &Value) -> StepBounds {
+        crate::llm::bounds::bounds(flow, settings, config, true)
     }
 
     fn run<'a>(

@@ -11,6 +11,7 @@ mod attachments;
 mod aws;
 mod azure;
 pub mod bedrock;
+pub(crate) mod bounds;
 pub mod call;
 pub mod call_id;
 pub mod capability;
@@ -47,6 +48,7 @@ mod stop;
 pub mod subset;
 pub mod surrogates;
 
+use flowstone_flow::bounds::StepBounds;
 use flowstone_flow::diagnostic::Diagnostic;
 use flowstone_flow::flow::{Flow, name_of};
 use flowstone_flow::permission::PlannedNeed;
@@ -141,6 +143,14 @@ impl Step for Llm {
 
     fn needs(&self, flow: &Flow, settings: &Value, config: &Value) -> Vec<PlannedNeed> {
         needs::of_agent(flow, settings, config)
+    }
+
+    fn bounds(&self, flow: &Flow, settings: &Value, config: &Value) -> StepBounds {
+        // Tools that are computed may be executed.
+        let tools = config.get("tools").unwrap_or(&Value::Nil);
+        let may_execute =
+            config.as_map().is_none() || !literal::is_known(tools) || executes(config);
+        bounds::bounds(flow, settings, config, may_execute)
     }
 
     fn run<'a>(

@@ -19,6 +19,7 @@ mod flows;
 mod fmt;
 mod graph;
 mod home;
+mod import;
 mod input;
 mod interrupt;
 mod jobs;
@@ -294,6 +295,7 @@ fn perform(cli: &Cli, app: &'static dyn App) -> exit::Exit {
         Command::Fmt(args) => fmt::run(args),
         Command::Gc(args) => runs::collect_garbage(args, app),
         Command::Graph(args) => graph::run(args, app),
+        Command::Import(args) => import::run(args),
         Command::Init(args) => new::init(args),
         Command::Jobs(args) => jobs::run(args, app),
         Command::Key(args) => key::run(args, app),

@@ -2,6 +2,7 @@
 
 mod calls;
 mod code;
+mod endless;
 mod operations;
 mod order;
 mod packaged;
@@ -114,6 +115,7 @@ impl Lint<'_> {
                         continue;
                     }
                     if let Some(head) = head.filter(|_| !is_threaded) {
+                        self.endless(head, &form);
                         match head.is("flow/step") {
                             true => self.call(&form),
                             false => self.flow_call(head, &form),

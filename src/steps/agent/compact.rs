@@ -50,6 +50,11 @@ pub(super) const FIELD: FieldType = FieldType::Either(&[
         .or_nil(),
     ]),
 ]);
+/// Returns the context window of a model, if it is known.
+pub(super) fn window_of(model: &str) -> Option<i64> {
+    windows::of(model)
+}
+
 const KEYS: &[&str] = &["at", "instructions", "keep", "model", "window"];
 /// Fields of a turn that do not apply to the summary.
 const OF_TURN: &[&str] = &[

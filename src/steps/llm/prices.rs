@@ -150,6 +150,19 @@ impl Prices {
     }
 
     /// Returns the row for a model: the most specific pattern of the most specific provider.
+    /// Returns the highest rate of a model, in US dollars for a million tokens; `None` if its price is not known.
+    pub fn highest(&self, provider: &str, model: &str) -> Option<f64> {
+        let price = self.find(provider, model)?;
+        let each = [Some(price.rates), price.long.map(|(_, rates)| rates)];
+        let rates = each.into_iter().flatten().flat_map(|rates| {
+            let more = [rates.cached, rates.cache_write];
+            more.into_iter()
+                .flatten()
+                .chain([rates.input, rates.output])
+        });
+        rates.reduce(f64::max)
+    }
+
     fn find(&self, provider: &str, model: &str) -> Option<&Price> {
         let plain = without_date(model);
         let fits = |price: &&Price| {

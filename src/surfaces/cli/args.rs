@@ -6,6 +6,7 @@ mod doctor;
 mod flows;
 mod fmt;
 mod graph;
+mod import;
 mod jobs;
 mod lazily;
 mod limits;
@@ -37,6 +38,7 @@ pub use doctor::*;
 pub use flows::*;
 pub use fmt::*;
 pub use graph::*;
+pub use import::*;
 pub use jobs::*;
 use lazily::Lazily;
 pub use limits::*;
@@ -105,6 +107,7 @@ pub enum Command {
     Fmt(Lazily<Fmt>),
     Gc(Lazily<Gc>),
     Graph(Lazily<Graph>),
+    Import(Lazily<Import>),
     Init(Lazily<Init>),
     Jobs(Lazily<Jobs>),
     Key(Lazily<super::key::Key>),
@@ -133,6 +136,8 @@ pub enum Command {
   flowstone check flows/
   flowstone check --json flows/repo-report.edn
   flowstone check --fix --dry-run flows/
+  flowstone check --bounds flows/repo-report.edn
+  flowstone check --format sarif flows/ > findings.sarif
   flowstone check --against-running flows/orders.edn")]
 pub struct Check {
     /// Flow files, or folders of flow files
@@ -143,6 +148,14 @@ pub struct Check {
     /// conflict
     #[arg(long)]
     pub against_running: bool,
+
+    /// Also report what the hosted product would refuse, with severity `portability`
+    #[arg(long, conflicts_with = "against_running")]
+    pub portable: bool,
+
+    /// Also print what a run of each flow uses at most: steps, model turns, tool calls, tokens and cost
+    #[arg(long, conflicts_with = "against_running")]
+    pub bounds: bool,
 
     /// Make the changes that are certain, such as of misspelt keys, and check again
     #[arg(long, conflicts_with = "against_running")]
@@ -155,9 +168,30 @@ pub struct Check {
     #[command(flatten)]
     pub home: Home,
 
+    /// How to print the findings
+    #[arg(
+        long,
+        value_enum,
+        value_name = "FORMAT",
+        default_value = "text",
+        conflicts_with_all = ["json", "against_running"]
+    )]
+    pub format: CheckFormat,
+
     /// Print the findings as one JSON object
     #[arg(long)]
     pub json: bool,
+}
+
+/// How findings are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum CheckFormat {
+    /// For a person
+    Text,
+    /// One JSON object
+    Json,
+    /// A SARIF 2.1.0 log, for code scanning and editors
+    Sarif,
 }
 
 /// Prints a completion script for a shell

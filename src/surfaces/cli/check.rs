@@ -1,6 +1,8 @@
 //! `flowstone check`: reports everything that is wrong with flow files without running them.
 
+mod bounds;
 mod fix;
+mod sarif;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,7 +11,7 @@ use std::path::{Path, PathBuf};
 use flowstone_engine::catalog::NAME_TAKEN;
 use flowstone_engine::diagnostic::{Diagnostic, nearest};
 use flowstone_engine::disk::{self, Edited, InProject};
-use flowstone_flow::flow::{Flow, name_of};
+use flowstone_flow::flow::{Flow, name_of, portability};
 use flowstone_flow::interfaces::{self, Interface};
 use flowstone_flow::mcp_interfaces::{self, McpKind};
 use flowstone_flow::permission::Permissions;
@@ -18,7 +20,7 @@ use flowstone_fronts::FORMATS;
 use flowstone_lang::value::Value;
 use serde_json::json;
 
-use super::args::Check;
+use super::args::{Check, CheckFormat};
 use super::exit::Exit;
 use super::home::{Project, SETTINGS};
 use super::needs::Needs;
@@ -43,32 +45,48 @@ pub fn run(args: &Check, app: &dyn App) -> Exit {
     let (checking, wrong) = Checking::new(app, &project);
     reports.extend(wrong);
     let fixes = args.fix.then(|| fix::all(&checking, &files, args.dry_run));
+    let format = match args.json {
+        true => CheckFormat::Json,
+        false => args.format,
+    };
     let no_edits = Edited::new();
     let edited = match &fixes {
         Some(fixes) if args.dry_run => &fixes.edited,
         _ => &no_edits,
     };
-    let (found, seen) = checking.all(&files, edited);
+    let (found, seen) = checking.all(&files, edited, args.portable);
     reports.extend(fixes.iter().flat_map(|fixes| fixes.failed.iter().cloned()));
     reports.extend(found);
     let errors = reports
         .iter()
         .filter(|report| report.severity == report::Severity::Error)
         .count();
-    if args.json {
-        let findings: Vec<_> = reports.iter().map(Shown::to_json).collect();
-        let needs: Vec<_> = seen.needs.iter().map(Needs::to_json).collect();
-        let mut answer = json!({"ok": errors == 0, "files": files.len(), "findings": findings, "needs": needs, "notes": []});
-        if let Some(fixes) = &fixes {
-            answer["fixes"] = fixes.to_json();
+    let computing = bounds::Computing::new(&checking, edited);
+    let bounds = args.bounds.then(|| computing.all(&files));
+    match format {
+        CheckFormat::Sarif => output::json(&sarif::log(&reports)),
+        CheckFormat::Json => {
+            let findings: Vec<_> = reports.iter().map(Shown::to_json).collect();
+            let needs: Vec<_> = seen.needs.iter().map(Needs::to_json).collect();
+            let mut answer = json!({"ok": errors == 0, "files": files.len(), "findings": findings, "needs": needs, "notes": []});
+            if let Some(fixes) = &fixes {
+                answer["fixes"] = fixes.to_json();
+            }
+            if let Some(bounds) = &bounds {
+                answer["bounds"] = bounds::to_json(bounds);
+            }
+            output::json(&answer);
         }
-        output::json(&answer);
-    } else {
-        if let Some(fixes) = &fixes {
-            fixes.tell();
+        CheckFormat::Text => {
+            if let Some(fixes) = &fixes {
+                fixes.tell();
+            }
+            if let Some(bounds) = &bounds {
+                bounds::tell(bounds);
+            }
+            tell(&reports, &seen);
+            output::note(&counted(files.len(), &reports));
         }
-        tell(&reports, &seen);
-        output::note(&summary(files.len(), errors, reports.len() - errors));
     }
     if errors == 0 {
         Exit::Completed
@@ -143,8 +161,9 @@ impl<'a> Checking<'a> {
     }
 
     /// Checks all files as flows of one project.
-    fn all(&self, files: &[PathBuf], edited: &Edited) -> (Vec<Report>, Seen) {
+    fn all(&self, files: &[PathBuf], edited: &Edited, portable: bool) -> (Vec<Report>, Seen) {
         let mut seen = Seen {
+            portable,
             permissions: self.app.permissions(self.project).unwrap_or_default(),
             ..Seen::default()
         };
@@ -181,6 +200,10 @@ impl<'a> Checking<'a> {
         let mut findings = checked.findings;
         if let Some(loaded) = &checked.loaded {
             findings.extend(seen.clashes(&name, &loaded.flow));
+            if seen.portable {
+                let sources = session.world().sources.borrow();
+                findings.extend(portability(&sources, &loaded.flow));
+            }
         }
         let mut reports = of_findings(&session, &findings);
         if let Some(loaded) = &checked.loaded {
@@ -209,6 +232,8 @@ impl<'a> Checking<'a> {
 /// The declarations of the files that were checked.
 #[derive(Default)]
 struct Seen {
+    /// Whether to report what is not portable.
+    portable: bool,
     slugs: BTreeSet<String>,
     permissions: Permissions,
     needs: Vec<Needs>,
@@ -319,6 +344,24 @@ fn is_flow(path: &Path) -> bool {
         && path.is_file()
         && fs::read_to_string(path)
             .is_ok_and(|text| text.contains(":flow") || text.contains("(flow/step"))
+}
+
+/// Returns the last line of the command, for reports of every severity.
+fn counted(files: usize, reports: &[Report]) -> String {
+    let count = |severity| reports.iter().filter(|it| it.severity == severity).count();
+    let (errors, warnings) = (
+        count(report::Severity::Error),
+        count(report::Severity::Warning),
+    );
+    let summary = summary(files, errors, warnings);
+    match (count(report::Severity::Portability), errors + warnings) {
+        (0, _) => summary,
+        (more, 0) => format!(
+            "{}; {more} not portable",
+            summary.replace(", nothing found", ": no errors")
+        ),
+        (more, _) => format!("{summary}; {more} not portable"),
+    }
 }
 
 /// Returns the last line of the command.

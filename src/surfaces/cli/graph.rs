@@ -138,7 +138,7 @@ fn import(args: &GraphImport, app: &dyn App) -> Result<Exit, Report> {
 }
 
 /// Creates a flow file with a text.
-fn write_new(to: &Path, project: &Project, text: &str) -> Result<(), Report> {
+pub(super) fn write_new(to: &Path, project: &Project, text: &str) -> Result<(), Report> {
     let shown = to.display();
     let refused = |message, hint| Report::error(codes::IMPORT_EXISTS, message).hint(hint);
     if to.extension().is_none_or(|ending| ending != "edn") {

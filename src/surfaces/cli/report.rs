@@ -49,7 +49,7 @@ pub fn draw_pieces(pieces: &serde_json::Value, left_out: Option<&str>) -> String
 fn style(role: Role) -> Paint {
     match role {
         Role::Severity(Severity::Error) => BOLD_RED,
-        Role::Severity(Severity::Warning) => BOLD_YELLOW,
+        Role::Severity(Severity::Warning | Severity::Portability) => BOLD_YELLOW,
         Role::Message => BOLD,
         Role::Gutter => BOLD_BLUE,
         Role::Hint => GREEN,

@@ -117,6 +117,7 @@ const DATA: &str = "data";
 const ROLES: &[(Role, &str)] = &[
     (Role::Severity(Severity::Error), "error"),
     (Role::Severity(Severity::Warning), "warning"),
+    (Role::Severity(Severity::Portability), "portability"),
     (Role::Message, "message"),
     (Role::Gutter, "gutter"),
     (Role::Text, "text"),

@@ -12,7 +12,7 @@ use super::values::object;
 /// An error or a finding, with its place.
 #[derive(Debug, Default, Serialize, ToSchema)]
 pub struct Finding {
-    /// `error` or `warning`.
+    /// `error`, `warning`, or `portability` if that was asked for.
     severity: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     code: Option<String>,
@@ -185,9 +185,11 @@ pub fn of_findings(session: &Session, findings: &[Found]) -> Vec<Diagnostic> {
         .map(|finding| {
             let mut report =
                 Diagnostic::error(finding.code, &*finding.message).at(&sources, finding.span);
-            if finding.severity == FoundSeverity::Warning {
-                report.severity = Severity::Warning;
-            }
+            report.severity = match finding.severity {
+                FoundSeverity::Error => Severity::Error,
+                FoundSeverity::Warning => Severity::Warning,
+                FoundSeverity::Portability => Severity::Portability,
+            };
             report.label = finding.label.clone().unwrap_or_default();
             report.hints.clone_from(&finding.hints);
             let changes = finding.changes.iter();

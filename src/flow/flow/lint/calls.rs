@@ -24,6 +24,7 @@ impl Lint<'_> {
             "call-flow" => self.call_flow(form, &args),
             "log" => self.log(form, &args),
             "poll" => self.poll(form, &args),
+            "slot-bound?" => self.slot(form, &args),
             name => self.branches(name, form, &args),
         }
     }

@@ -43,7 +43,7 @@ impl Lint<'_> {
 }
 
 /// Tells whether a step call is evaluated in a form. Uses an explicit stack, because forms may be nested deeply.
-fn has_step(form: &Value) -> bool {
+pub(super) fn has_step(form: &Value) -> bool {
     if let Value::List(list) = form
         && let Some(head) = list.iter().next().and_then(Value::as_symbol)
         && LATER.iter().any(|name| head.is(name))

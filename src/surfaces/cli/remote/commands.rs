@@ -30,6 +30,7 @@ pub fn perform(command: &Command, address: &str, options: &ServerOptions) -> Opt
     let (as_json, done) = match command {
         Command::Completions(_)
         | Command::Eval(_)
+        | Command::Import(_)
         | Command::Key(_)
         | Command::Lsp(_)
         | Command::Mcp(_)
@@ -96,6 +97,7 @@ pub fn perform(command: &Command, address: &str, options: &ServerOptions) -> Opt
         Command::Eval(_) => (false, Err(local_only("`eval`"))),
         Command::Gc(args) => (args.json, Err(local_only("`gc`"))),
         Command::Graph(_) => (false, Err(local_only("`graph`"))),
+        Command::Import(_) => (false, Err(local_only("`import`"))),
         Command::Init(args) => (args.json, Err(local_only("`init`"))),
         Command::New(args) => (args.json, Err(local_only("`new`"))),
         Command::Key(_) => (false, Err(local_only("`key`"))),

@@ -8,7 +8,7 @@ use flowstone_lang::session::Session;
 use serde_json::{Value, json};
 
 use super::{Remote, local_only};
-use crate::cli::args::{Check, FlowsCommand};
+use crate::cli::args::{Check, CheckFormat, FlowsCommand};
 use crate::cli::check::{gather, summary};
 use crate::cli::exit::Exit;
 use crate::cli::flows::served;
@@ -54,9 +54,16 @@ pub(super) fn check(remote: &Remote, args: &Check) -> Result<Exit, Report> {
     if args.against_running {
         return Err(local_only("`check --against-running`"));
     }
-    if args.fix {
-        return Err(local_only("`check --fix`"));
+    let only_here = [
+        (args.fix, "`check --fix`"),
+        (args.portable, "`check --portable`"),
+        (args.bounds, "`check --bounds`"),
+        (args.format == CheckFormat::Sarif, "`check --format sarif`"),
+    ];
+    if let Some((_, option)) = only_here.iter().find(|(is_given, _)| *is_given) {
+        return Err(local_only(option));
     }
+    let as_json = args.json || args.format == CheckFormat::Json;
     let (mut reports, mut findings, mut count) = (Vec::new(), Vec::new(), 0);
     for path in &args.paths {
         let mut files = Vec::new();
@@ -87,7 +94,7 @@ pub(super) fn check(remote: &Remote, args: &Check) -> Result<Exit, Report> {
     }
     let is_error = |report: &&Report| report.severity == Severity::Error;
     let errors = reports.iter().filter(is_error).count();
-    if args.json {
+    if as_json {
         output::json(&json!({"ok": errors == 0, "files": count, "findings": findings}));
     } else {
         reports.iter().for_each(output::report);
