@@ -544,6 +544,11 @@ def about_mail(program, folder, certificates, plain, starttls, implicit):
     project.run('(flow/step :wait :ok {:key "k" :approval {} :timeout "1h" :notify {:channels {:email {:connection :plain :from "flows@example.com" :to "ada@example.com" :subject "Pay?" :text "{{approval-url}}"}}}})')
     if "waits approve" not in plain.mails[-1][2].replace("=\r\n", ""):
         failures.append(f"the mail of a wait has no link: {plain.mails[-1][2]}")
+    live = project.run(tell("plain", ':to "ada@example.com" :subject "a" :text "a"'), "--record", "answers")
+    count = len(plain.mails)
+    replay = project.run(tell("plain", ':to "ada@example.com" :subject "a" :text "a"'), "--replay", "answers")
+    if ":sent? true" not in replay or len(plain.mails) != count:
+        failures.append(f"a recorded message was sent again: {live} {replay}")
     project.has_no_secret()
 
 

@@ -131,6 +131,9 @@ fn letter(cx: &StepContext, fields: Fields<'_>) -> Result<(Letter, String), Step
         from: from.email,
         to: all,
         text: mail.formatted(),
+        content: crate::json::to_json(fields.map)
+            .map(|content| content.to_string().into_bytes())
+            .unwrap_or_default(),
     };
     Ok((letter, id))
 }

@@ -23,6 +23,8 @@ pub(super) struct Letter {
     pub to: Vec<Mailbox>,
     /// Headers and body.
     pub text: Vec<u8>,
+    /// The content as a recording has it: without ids and times, which differ from run to run.
+    pub content: Vec<u8>,
 }
 
 /// Maximum time of the whole conversation without `:timeout`.
@@ -196,7 +198,7 @@ pub(super) async fn send(
             .iter()
             .map(|to| ("to".to_owned(), to.to_string()))
             .collect(),
-        body: letter.text.clone(),
+        body: letter.content.clone(),
         ..ClientRequest::default()
     };
     let limit = crate::http::request::timeout(cx, USUAL_TIME);
