@@ -117,6 +117,7 @@ mod mcp;
 #[cfg(unix)]
 mod mcp_questions;
 mod new;
+mod nrepl;
 #[cfg(unix)]
 mod openapi;
 mod packaged;
@@ -124,6 +125,7 @@ mod packaged;
 mod pages;
 mod permissions;
 mod processes;
+mod prompt_flows;
 mod quarantine;
 mod queue;
 mod recording;
