@@ -1,7 +1,7 @@
 //! Stops before steps, and what a person decides there.
 //!
 //! A skipped step and a value in its place are journaled as a question about a failure and its answer, so that a replay
-//! takes them as it takes every answer of a person. A changed config is a note of its own: whoever resumes the run
+//! takes them as it takes every answer of a person. A changed config is a note of its own: a resumed run
 //! performs the changed request. The digest stays that of the flow's own request.
 
 use flowstone_lang::value::Value;

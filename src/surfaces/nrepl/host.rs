@@ -68,7 +68,7 @@ impl Current {
         }
     }
 
-    /// Sets the client, or that there is none.
+    /// Sets the client, or that nobody is served.
     pub fn set(&self, target: Option<Target>) {
         self.target.replace(target);
     }

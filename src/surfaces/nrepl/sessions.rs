@@ -162,7 +162,7 @@ impl Hub {
         }
     }
 
-    /// Marks that the server ends: whoever waits for input stops.
+    /// Marks that the server ends: threads that wait for input stop.
     pub fn end(&self) {
         self.is_over.store(true, Ordering::Relaxed);
     }
@@ -407,7 +407,7 @@ fn new_session(client: &Arc<Client>, is_ephemeral: bool) -> Arc<ClientSession> {
     })
 }
 
-/// Returns a random id in the form of a UUID. Whoever knows it can use the session.
+/// Returns a random id in the form of a UUID. A client that knows it can use the session.
 fn new_id() -> String {
     use flowstone_engine::ports::{Random, SystemRandom};
     let bits = |count: u32| SystemRandom.next() >> (64 - count);

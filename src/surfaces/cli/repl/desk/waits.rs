@@ -136,7 +136,7 @@ impl Desk<'_> {
         self.answered(answered).await
     }
 
-    /// Resumes the runs that were answered. Returns the result of the only one, or what became of the answer.
+    /// Resumes the runs that were answered. Returns the result of the only one, or the outcome of the answer.
     async fn answered(
         &self,
         answered: std::result::Result<Answered, EngineError>,
