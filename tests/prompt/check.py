@@ -121,7 +121,7 @@ def main():
         terminal.until("(\\a :x \\b)")
         terminal.until(PROMPT)
         terminal.send("(loop [] (recur))\r")
-        terminal.until("(loop [] (recur))\r\n")
+        terminal.until("recur))\r\n")
         terminal.send("\x03")
         terminal.until("interrupted by Ctrl-C")
         terminal.until(PROMPT)
