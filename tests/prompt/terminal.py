@@ -103,7 +103,9 @@ class Terminal:
     def enter(self, line):
         """Types a line, and waits for the prompt after its answer."""
         self.send(line + "\r")
-        return self.until_prompt()
+        # A hint is drawn with the whole line, and the prompt before it.
+        before = self.until("\n")
+        return before + self.until_prompt()
 
     def until_prompt(self, prompt=PROMPT):
         before = self.until(prompt)
