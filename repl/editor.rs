@@ -1,26 +1,25 @@
 //! The line editor: history, several lines for one form, completion, colours.
 
 use std::borrow::Cow;
-use std::cell::RefCell;
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use flowstone_lang::session::Session;
+use flowstone_lang::session::split_typed;
 use rustyline::completion::Completer;
 use rustyline::error::ReadlineError;
 use rustyline::highlight::{CmdKind, Highlighter};
+use rustyline::hint::{Hint, Hinter};
 use rustyline::history::FileHistory;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{
     Cmd, CompletionType, ConditionalEventHandler, Config, Context, Editor, Event, EventContext,
-    EventHandler, Helper, Hinter, KeyEvent, RepeatCount,
+    EventHandler, Helper, KeyCode, KeyEvent, Modifiers, RepeatCount,
 };
 
-use crate::complete::{complete, note_keywords};
-use crate::forms::split;
+use crate::Assist;
+use crate::indent::indentation;
 use crate::paint::paint;
 
 /// An entry from the keyboard.
@@ -37,6 +36,7 @@ pub(crate) struct Lines {
     editor: Editor<Assistant, FileHistory>,
     /// Whether Ctrl-C ended the last line.
     is_dropped: Arc<AtomicBool>,
+    prompt_width: Arc<AtomicUsize>,
     history: Option<PathBuf>,
 }
 
@@ -46,7 +46,7 @@ impl Lines {
     /// # Errors
     /// When the terminal cannot be used.
     pub(crate) fn open(
-        session: Rc<Session>,
+        assist: Rc<dyn Assist>,
         history: Option<&Path>,
         colored: bool,
     ) -> Result<Lines, ReadlineError> {
@@ -61,9 +61,13 @@ impl Lines {
             KeyEvent::ctrl('C'),
             EventHandler::Conditional(Box::new(Drops(is_dropped.clone()))),
         );
+        let prompt_width = Arc::new(AtomicUsize::new(0));
+        editor.bind_sequence(
+            KeyEvent(KeyCode::Enter, Modifiers::NONE),
+            EventHandler::Conditional(Box::new(Continues(prompt_width.clone()))),
+        );
         editor.set_helper(Some(Assistant {
-            session,
-            keywords: RefCell::default(),
+            assist,
             is_dropped: is_dropped.clone(),
             colored,
         }));
@@ -74,6 +78,7 @@ impl Lines {
         Ok(Lines {
             editor,
             is_dropped,
+            prompt_width,
             history: history.map(Path::to_path_buf),
         })
     }
@@ -84,6 +89,8 @@ impl Lines {
     /// When the terminal is gone.
     pub(crate) fn next(&mut self, prompt: &str) -> Result<Entry, ReadlineError> {
         self.is_dropped.store(false, Ordering::Relaxed);
+        self.prompt_width
+            .store(prompt.chars().count(), Ordering::Relaxed);
         match self.editor.readline(prompt) {
             Ok(_) if self.is_dropped.load(Ordering::Relaxed) => Ok(Entry::Dropped),
             Ok(text) => {
@@ -96,12 +103,21 @@ impl Lines {
         }
     }
 
+    /// Reads the answer to a question, which is not kept in the history. `None`: the question was left.
+    pub(crate) fn ask(&mut self, question: &str) -> Option<String> {
+        self.is_dropped.store(false, Ordering::Relaxed);
+        self.prompt_width
+            .store(question.chars().count(), Ordering::Relaxed);
+        let text = self.editor.readline(question).ok()?;
+        Some(text).filter(|_| !self.is_dropped.load(Ordering::Relaxed))
+    }
+
     fn remember(&mut self, text: &str) {
         if text.trim().is_empty() {
             return;
         }
         if let Some(assistant) = self.editor.helper() {
-            note_keywords(text, &mut assistant.keywords.borrow_mut());
+            assistant.assist.note(text);
         }
         let _ = self.editor.add_history_entry(text);
         if let Some(path) = &self.history {
@@ -121,10 +137,23 @@ impl ConditionalEventHandler for Drops {
     }
 }
 
-#[derive(Helper, Hinter)]
+/// Begins the next line of an open form with its indentation, which depends on the width of the prompt.
+struct Continues(Arc<AtomicUsize>);
+
+impl ConditionalEventHandler for Continues {
+    fn handle(&self, _: &Event, _: RepeatCount, _: bool, cx: &EventContext<'_>) -> Option<Cmd> {
+        let is_open = matches!(split_typed(cx.line()), Err(error) if error.at_end);
+        if !is_open || cx.pos() < cx.line().len() {
+            return None;
+        }
+        let blanks = indentation(cx.line(), self.0.load(Ordering::Relaxed));
+        (blanks > 0).then(|| Cmd::Insert(1, format!("\n{}", " ".repeat(blanks))))
+    }
+}
+
+#[derive(Helper)]
 struct Assistant {
-    session: Rc<Session>,
-    keywords: RefCell<BTreeSet<String>>,
+    assist: Rc<dyn Assist>,
     is_dropped: Arc<AtomicBool>,
     colored: bool,
 }
@@ -138,12 +167,31 @@ impl Completer for Assistant {
         cursor: usize,
         _: &Context<'_>,
     ) -> rustyline::Result<(usize, Vec<String>)> {
-        Ok(complete(
-            &self.session,
-            &self.keywords.borrow(),
-            line,
-            cursor,
-        ))
+        Ok(self.assist.complete(&line[..cursor]))
+    }
+}
+
+impl Hinter for Assistant {
+    type Hint = Arguments;
+
+    fn hint(&self, line: &str, cursor: usize, _: &Context<'_>) -> Option<Arguments> {
+        match cursor == line.len() {
+            true => self.assist.hint(line).map(Arguments),
+            false => None,
+        }
+    }
+}
+
+/// The arguments that a call still needs. They are shown, and no key accepts them.
+struct Arguments(String);
+
+impl Hint for Arguments {
+    fn display(&self) -> &str {
+        &self.0
+    }
+
+    fn completion(&self) -> Option<&str> {
+        None
     }
 }
 
@@ -153,6 +201,13 @@ impl Highlighter for Assistant {
             Cow::Owned(paint(line))
         } else {
             Cow::Borrowed(line)
+        }
+    }
+
+    fn highlight_hint<'h>(&self, hint: &'h str) -> Cow<'h, str> {
+        match self.colored {
+            true => Cow::Owned(format!("\x1b[2m{hint}\x1b[0m")),
+            false => Cow::Borrowed(hint),
         }
     }
 
@@ -166,7 +221,7 @@ impl Validator for Assistant {
         if self.is_dropped.load(Ordering::Relaxed) {
             return Ok(ValidationResult::Valid(None));
         }
-        Ok(match split(cx.input()) {
+        Ok(match split_typed(cx.input()) {
             Err(error) if error.at_end => ValidationResult::Incomplete,
             // Other errors are reported when the line is evaluated.
             Ok(_) | Err(_) => ValidationResult::Valid(None),

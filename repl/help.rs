@@ -1,15 +1,11 @@
 //! Forms that the prompt answers itself: `doc`, `source`, `apropos`, `dir`, `find-doc`, `pst`, `help` and `exit`.
 
-use std::collections::BTreeSet;
 use std::fmt::Write;
-use std::rc::Rc;
 
-use flowstone_lang::library::{self, examples};
-use flowstone_lang::session::Session;
-use flowstone_lang::value::{PrintOptions, Result, Symbol, Unforced, Value, Var, print_value};
+use flowstone_lang::library;
+use flowstone_lang::session::{DescribedKind, Description, Session, first_typed};
+use flowstone_lang::value::{Result, Symbol, Value, Var};
 use flowstone_lang::vm::Vm;
-
-use crate::forms::first;
 
 /// The output of `help`.
 const HELP: &str = "\
@@ -22,8 +18,14 @@ Ctrl-C stops an evaluation, Ctrl-D or `exit` leaves.
   (find-doc \"text\")         names whose description contains a text
   (source name)              the definition of a name
   (pst)                      the last error again
+  (more)  (more :all)        the rest of an output that was cut
   *1 *2 *3  *e               the last values, the last error
   (set! *print-length* 20)   prints fewer items of each collection
+
+  (flow/run :slug {:n 1})    runs a flow; (flow/debug :slug) stops at each step
+  (flow/runs) (flow/show)    the runs; one run, without an id the last one
+  (flow/waits)               open questions; (flow/answer \"id\" value) answers one
+  (dir flow)                 all functions of flows and runs; (doc flow/fork) describes one
 
 Steps work here as in a flow: (flow/step :http :page {:url \"https://example.com\"}).
 ";
@@ -38,6 +40,10 @@ pub(crate) enum Question {
     Help,
     /// `(pst)`, also with an argument.
     LastError,
+    /// `(more)`: the next part of an output that was cut, or all of it.
+    More {
+        all: bool,
+    },
     /// `exit` and similar words.
     Leave,
     Source(Symbol),
@@ -66,6 +72,7 @@ impl Question {
         let [_, about] = items.as_slice() else {
             return match (&*name, items.len()) {
                 ("pst", _) => Some(Question::LastError),
+                ("more", 1) => Some(Question::More { all: false }),
                 (_, 1) => Question::alone(&name),
                 _ => None,
             };
@@ -78,6 +85,11 @@ impl Question {
                 _ => Question::Doc(about.as_symbol()?),
             },
             "find-doc" => Question::FindDoc(name_or_text(about)?),
+            "more" => Question::More {
+                all: about
+                    .as_keyword()
+                    .is_some_and(|key| key.to_string() == ":all"),
+            },
             "pst" => Question::LastError,
             "source" => Question::Source(about.as_symbol()?),
             _ => return None,
@@ -101,20 +113,18 @@ impl Question {
         match self {
             Question::Apropos(part) => Ok(apropos(session, part)),
             Question::Dir(name) => Ok(dir(session, *name)),
-            Question::Doc(name) => Ok(match find(session, vm, *name)? {
-                Some(var) => describe(&var),
-                None => special(*name)
-                    .or_else(|| namespace(session, *name))
-                    .unwrap_or_else(|| {
-                        format!(
-                            "`{name}` is not defined; (apropos \"{name}\") finds similar names\n"
-                        )
-                    }),
+            Question::Doc(name) => Ok(match session.describe(vm, *name)? {
+                Some(found) => text_of(&found),
+                None => {
+                    format!("`{name}` is not defined; (apropos \"{name}\") finds similar names\n")
+                }
             }),
             Question::FindDoc(part) => find_doc(session, vm, part),
             Question::Help => Ok(HELP.to_owned()),
             // The prompt answers these itself, and looks up the descriptions of steps.
-            Question::LastError | Question::Leave | Question::Step(_) => Ok(String::new()),
+            Question::LastError | Question::Leave | Question::More { .. } | Question::Step(_) => {
+                Ok(String::new())
+            }
             Question::Source(name) => source(session, vm, *name),
         }
     }
@@ -135,110 +145,34 @@ fn name_or_text(value: &Value) -> Option<String> {
     }
 }
 
-/// Returns the var of a name; a library definition that was not used before is loaded.
-fn find(session: &Session, vm: &mut Vm, name: Symbol) -> Result<Option<Rc<Var>>> {
-    let world = session.world();
-    if let Some(var) = world.resolve(name) {
-        return Ok(Some(var));
-    }
-    let namespace = match name.namespace() {
-        None => world.core.name,
-        Some(prefix) => {
-            let prefix = Symbol::new(&prefix);
-            world.current.borrow().alias(prefix).unwrap_or(prefix)
+/// Returns a description as text.
+fn text_of(found: &Description) -> String {
+    let mut out = format!("{}\n", found.name);
+    match &found.place {
+        // As Clojure shows what is defined in it.
+        Some(_) if !found.arglists.is_empty() => {
+            let _ = writeln!(out, "({})", found.arglists.join(" "));
         }
-    };
-    let plain = Symbol::new(&name.name());
-    if !world.loader().load_definition(vm, namespace, plain)? {
-        return Ok(None);
+        _ => found.usages.iter().for_each(|usage| {
+            let _ = writeln!(out, "{usage}");
+        }),
     }
-    Ok(world
-        .find_namespace(namespace)
-        .and_then(|namespace| namespace.lookup(plain)))
-}
-
-fn describe(var: &Var) -> String {
-    let mut out = format!("{}\n", var.qualified());
-    if let Some(Value::Native(native)) = var.root() {
-        let _ = writeln!(out, "{}\n  {}", native.usage, native.doc);
-        for (expression, value) in native.examples {
-            let _ = writeln!(out, "  {expression} ⇒ {value}");
-        }
-        out.push_str(&listed(&var.qualified().to_string()));
-        return out;
-    }
-    if let Some(arglists) = var.meta_entry("arglists") {
-        let _ = writeln!(out, "{}", print(&arglists));
-    }
-    if var.is_macro.get() {
+    if found.kind == DescribedKind::Macro {
         out.push_str("Macro\n");
     }
-    match var.meta_entry("doc") {
-        Some(Value::Text(text)) => {
-            let _ = writeln!(out, "  {}", &**text);
-        }
-        _ => out.push_str("  (no doc)\n"),
+    let doc = match found.doc.as_str() {
+        "" => "(no doc)",
+        doc => doc,
+    };
+    let _ = writeln!(out, "  {doc}");
+    for (expression, value) in &found.examples {
+        let _ = writeln!(out, "  {expression} ⇒ {value}");
     }
-    for example in items(var.meta_entry("examples")) {
-        if let [expression, value] = items(Some(example)).as_slice() {
-            let _ = writeln!(out, "  {expression} ⇒ {value}");
-        }
-    }
-    out.push_str(&listed(&var.qualified().to_string()));
     out
 }
 
-/// Returns the examples of a name that are stored apart from its definition.
-fn listed(name: &str) -> String {
-    let entry = examples::find(name).unwrap_or_default();
-    let lines = entry
-        .examples
-        .iter()
-        .map(|(expression, value)| format!("  {expression} ⇒ {value}\n"));
-    lines.collect()
-}
-
-/// Describes a special form, which has no var; `None` for any other name.
-fn special(name: Symbol) -> Option<String> {
-    let entry = examples::find(&format!("clojure.core/{name}"))?;
-    if entry.doc.is_empty() {
-        return None;
-    }
-    let mut out = format!("{}\n{}\n  {}\n", entry.name, entry.usage, entry.doc);
-    out.push_str(&listed(entry.name));
-    Some(out)
-}
-
-/// Describes a namespace, of the library or of the program; `None` for any other name.
-fn namespace(session: &Session, name: Symbol) -> Option<String> {
-    let name = name.to_string();
-    let own = session.world().find_namespace(Symbol::new(&name));
-    let doc = own.as_ref().map(|namespace| namespace.meta());
-    let doc = doc.as_ref().and_then(|meta| meta.get("doc")?.as_str());
-    let doc = doc.or_else(|| library::doc(&name));
-    if own.is_none() && doc.is_none() {
-        return None;
-    }
-    Some(format!("{name}\n  {}\n", doc.unwrap_or("(no doc)")))
-}
-
-/// Returns the items of a vector or list, quoted or not.
-fn items(value: Option<Value>) -> Vec<Value> {
-    let items: Vec<Value> = match value {
-        Some(Value::Vector(vector)) => vector.iter().cloned().collect(),
-        Some(Value::List(list)) => list.iter().cloned().collect(),
-        _ => Vec::new(),
-    };
-    match items.as_slice() {
-        [quote, quoted] if quote.as_symbol().is_some_and(|name| name.is("quote")) => {
-            self::items(Some(quoted.clone()))
-        }
-        _ => items,
-    }
-}
-
 fn source(session: &Session, vm: &mut Vm, name: Symbol) -> Result<String> {
-    let Some(var) = find(session, vm, name)? else {
+    let Some(var) = session.var_of(vm, name)? else {
         return Ok(format!("`{name}` is not defined\n"));
     };
     if let Some(Value::Native(native)) = var.root() {
@@ -272,7 +206,7 @@ fn definition(session: &Session, var: &Var) -> Option<String> {
         .iter()
         .filter(|source| Some(&*source.name) == file.as_str())
     {
-        let form = at(&source.text, line, column).and_then(first);
+        let form = at(&source.text, line, column).and_then(first_typed);
         if let Some(text) = form.filter(|text| defines(text, &var.name.name())) {
             found = Some(text.to_owned());
         }
@@ -305,7 +239,7 @@ fn at(text: &str, line: usize, column: usize) -> Option<&str> {
 fn dir(session: &Session, name: Symbol) -> String {
     let world = session.world();
     let target = world.current.borrow().alias(name).unwrap_or(name);
-    let names = public(session, target);
+    let names = session.public_names(target);
     match names.is_empty() {
         true => format!("there is no namespace `{name}`\n"),
         false => names.into_iter().map(|name| format!("{name}\n")).collect(),
@@ -314,8 +248,8 @@ fn dir(session: &Session, name: Symbol) -> String {
 
 fn apropos(session: &Session, part: &str) -> String {
     let mut out = String::new();
-    for namespace in namespaces(session) {
-        for name in public(session, namespace) {
+    for namespace in session.namespace_names() {
+        for name in session.public_names(namespace) {
             if name.contains(part) {
                 let _ = writeln!(out, "{namespace}/{name}");
             }
@@ -326,61 +260,12 @@ fn apropos(session: &Session, part: &str) -> String {
 
 fn find_doc(session: &Session, vm: &mut Vm, part: &str) -> Result<String> {
     let mut found = Vec::new();
-    for namespace in namespaces(session) {
-        for name in public(session, namespace) {
+    for namespace in session.namespace_names() {
+        for name in session.public_names(namespace) {
             let symbol = Symbol::with_namespace(Some(&namespace.to_string()), &name);
-            let text = find(session, vm, symbol)?.map(|var| describe(&var));
+            let text = session.describe(vm, symbol)?.map(|found| text_of(&found));
             found.extend(text.filter(|text| text.contains(part)));
         }
     }
     Ok(found.join("----\n"))
-}
-
-/// Returns all namespaces by name, including library namespaces that were not used yet.
-fn namespaces(session: &Session) -> Vec<Symbol> {
-    let mut all: Vec<Symbol> = session
-        .world()
-        .namespaces
-        .borrow()
-        .keys()
-        .copied()
-        .collect();
-    all.extend(
-        library::SOURCES
-            .iter()
-            .map(|source| Symbol::new(source.namespace)),
-    );
-    all.sort_by_key(|name| name.to_string());
-    all.dedup();
-    all
-}
-
-/// Returns the public names that a namespace defines itself, sorted.
-pub(crate) fn public(session: &Session, namespace: Symbol) -> BTreeSet<String> {
-    let of_library = namespace.to_string();
-    let mut names: BTreeSet<String> = library::names(&of_library)
-        .filter(|name| library::forms_of(&of_library, name).all(|form| !form.is_private()))
-        .map(str::to_owned)
-        .collect();
-    if let Some(namespace) = session.world().find_namespace(namespace) {
-        for (name, var) in namespace.mappings() {
-            if var.namespace != namespace.name {
-                continue;
-            }
-            if var.is_private.get() {
-                names.remove(&*name.name());
-            } else {
-                names.insert(name.name().to_string());
-            }
-        }
-    }
-    names
-}
-
-fn print(value: &Value) -> String {
-    let mut out = String::new();
-    match print_value(&mut out, &mut Unforced, value, PrintOptions::READABLE) {
-        Ok(()) => out,
-        Err(_) => value.kind().to_owned(),
-    }
 }

@@ -6,27 +6,28 @@
 #![forbid(unsafe_code)]
 #![warn(unreachable_pub)]
 
-mod complete;
+mod console;
 mod editor;
-mod forms;
 mod help;
+mod indent;
 mod layout;
 mod paint;
 
-use std::io::{self, BufRead, IsTerminal, Write};
-use std::path::PathBuf;
+use std::cell::RefCell;
+use std::io::{self, IsTerminal, Write};
 use std::rc::Rc;
 
-use flowstone_lang::session::Session;
+use flowstone_lang::session::{Session, Typed, split_typed};
 use flowstone_lang::value::{PrintOptions, Result, Signal, Symbol, Value, Var};
 use flowstone_lang::visible::visible;
 use flowstone_lang::vm::Vm;
 use rustyline::error::ReadlineError;
 
-use editor::{Entry, Lines};
-use forms::{Typed, split};
+use editor::Entry;
 use help::Question;
 use layout::lay_out;
+
+pub use console::Console;
 
 /// A computation to evaluate.
 pub type Body = Box<dyn FnOnce(&mut Vm) -> Result<Value>>;
@@ -45,26 +46,47 @@ pub trait Evaluator {
     /// Reports an error to the user.
     fn report_error(&mut self, signal: &Signal);
 
+    /// Returns how a value is shown to a person, if not as it is printed: a table of runs, for example. Its colours
+    /// are codes for the terminal.
+    fn page(&self, value: &Value) -> Option<String>;
+
     /// Describes a step type by its name; `None` if there is no such type.
     fn describe_step(&self, kind: &str) -> Option<String>;
+}
+
+/// Helps to type forms.
+pub trait Assist {
+    /// Returns where the word at the end of a text begins, and its completions.
+    fn complete(&self, text: &str) -> (usize, Vec<String>);
+
+    /// Returns the arguments that the call at the end of a text still needs.
+    fn hint(&self, text: &str) -> Option<String>;
+
+    /// Called with each entry, whose words may be typed again.
+    fn note(&self, text: &str);
 }
 
 /// The configuration of a prompt.
 pub struct Repl<'a> {
     pub session: Rc<Session>,
     pub evaluator: &'a mut dyn Evaluator,
-    /// The file of the history, if it is kept.
-    pub history: Option<PathBuf>,
+    pub console: Rc<Console>,
     /// Whether the terminal shows colours.
     pub colored: bool,
-    /// Returns the current number of columns of the terminal.
-    pub columns: fn() -> usize,
+    /// Returns the current numbers of rows and columns of the terminal.
+    pub size: fn() -> (usize, usize),
+    /// The rest of the last output that was cut.
+    pub rest: RefCell<String>,
 }
 
 /// Limits of printing unless `*print-length*` and `*print-level*` are set, because an infinite sequence must end
 /// somewhere.
 const MOST_ITEMS: usize = 1_000;
 const MOST_LEVELS: usize = 64;
+
+/// Rows of the terminal that an output leaves free, and the rows that it has in any terminal.
+const KEPT_ROWS: usize = 3;
+const LEAST_ROWS: usize = 10;
 
 const GREETING: &str = "`help` shows what the prompt offers; Ctrl-D or `exit` leaves.";
 
@@ -75,7 +97,7 @@ impl Repl<'_> {
     /// When input or output fail.
     pub fn run(mut self) -> io::Result<bool> {
         let results = Results::new(&self.session);
-        if io::stdin().is_terminal() && io::stdout().is_terminal() {
+        if self.console.is_terminal() {
             self.talk(&results)
         } else {
             self.pipe(&results)
@@ -83,14 +105,11 @@ impl Repl<'_> {
     }
 
     fn talk(&mut self, results: &Results) -> io::Result<bool> {
-        let session = Rc::clone(&self.session);
-        let lines = Lines::open(session, self.history.as_deref(), self.colored);
-        let mut lines = lines.map_err(io_error)?;
         print(&format!("{GREETING}\n"))?;
         loop {
             self.evaluator.begin();
             let namespace = self.session.world().current.borrow().name;
-            match lines.next(&format!("{namespace}=> ")).map_err(io_error)? {
+            match self.console.next(&format!("{namespace}=> "))? {
                 Entry::Text(text) => {
                     if self.entry(&text, results, Echo::Wrapped)? == Next::Leave {
                         return Ok(true);
@@ -108,8 +127,8 @@ impl Repl<'_> {
         let mut all_well = true;
         loop {
             self.evaluator.begin();
-            let count = io::stdin().lock().read_line(&mut text)?;
-            let is_open = matches!(split(&text), Err(error) if error.at_end);
+            let count = Console::read_line(&mut text)?;
+            let is_open = matches!(split_typed(&text), Err(error) if error.at_end);
             if is_open && count > 0 {
                 continue;
             }
@@ -124,7 +143,7 @@ impl Repl<'_> {
 
     /// Evaluates each form of an entry; stops at the first failure.
     fn entry(&mut self, text: &str, results: &Results, echo: Echo) -> io::Result<Next> {
-        let Ok(forms) = split(text) else {
+        let Ok(forms) = split_typed(text) else {
             // The session reads it again and reports what is wrong, and where.
             return self.evaluate(text, results, echo);
         };
@@ -132,6 +151,7 @@ impl Repl<'_> {
             let next = match Question::of(&self.session, &typed.form) {
                 Some(Question::Leave) => Next::Leave,
                 Some(Question::LastError) => self.last_error(&typed, results)?,
+                Some(Question::More { all }) => self.more(all)?,
                 Some(question) => self.help(question)?,
                 None => self.evaluate(typed.text, results, echo)?,
             };
@@ -156,6 +176,31 @@ impl Repl<'_> {
             Err(signal) => self.evaluator.report_error(&signal),
         }
         Ok(Next::Form)
+    }
+
+    /// Handles `(more)`: shows the next part of an output that was cut, or the whole rest.
+    fn more(&mut self, all: bool) -> io::Result<Next> {
+        let rest = self.rest.take();
+        match (rest.is_empty(), all) {
+            (true, _) => print("there is no more\n")?,
+            (false, true) => put(&rest)?,
+            (false, false) => self.screen(&rest)?,
+        }
+        Ok(Next::Form)
+    }
+
+    /// Writes text that is ready for the terminal, as much as fits; the rest is kept for `(more)`.
+    fn screen(&self, text: &str) -> io::Result<()> {
+        let (rows, _) = (self.size)();
+        let most = rows.saturating_sub(KEPT_ROWS).max(LEAST_ROWS);
+        let (shown, rest) = cut(text, most);
+        put(shown)?;
+        if !rest.is_empty() {
+            let count = rest.lines().count();
+            print(&format!("… {count} more lines: (more), or (more :all)\n"))?;
+        }
+        self.rest.replace(rest.to_owned());
+        Ok(())
     }
 
     /// Handles `(pst)`: shows the last error again, or the given exception.
@@ -185,14 +230,19 @@ impl Repl<'_> {
     fn evaluate(&mut self, text: &str, results: &Results, echo: Echo) -> io::Result<Next> {
         match self.answer(text) {
             Ok((value, printed)) => {
+                let page = self.evaluator.page(&value);
                 results.push(value);
-                let printed = match echo {
-                    Echo::OneLine => printed,
-                    Echo::Wrapped => lay_out(&printed, (self.columns)()),
-                };
-                match self.colored {
-                    true => put(&format!("{}\n", paint::paint(&visible(&printed))))?,
-                    false => print(&format!("{printed}\n"))?,
+                match (echo, page) {
+                    (Echo::OneLine, _) => print(&format!("{printed}\n"))?,
+                    (Echo::Wrapped, Some(page)) => self.screen(&page)?,
+                    (Echo::Wrapped, None) => {
+                        let shown = visible(&lay_out(&printed, (self.size)().1)).into_owned();
+                        let shown = match self.colored {
+                            true => paint::paint(&shown),
+                            false => shown,
+                        };
+                        self.screen(&format!("{shown}\n"))?;
+                    }
                 }
                 Ok(Next::Form)
             }
@@ -223,6 +273,17 @@ impl Repl<'_> {
         let part = |idx: usize| both.as_vector().and_then(|both| both.get(idx).cloned());
         let printed = part(1).as_ref().and_then(Value::as_str).map(str::to_owned);
         Ok((part(0).unwrap_or(Value::Nil), printed.unwrap_or_default()))
+    }
+}
+
+/// Splits a text after a number of lines.
+fn cut(text: &str, most: usize) -> (&str, &str) {
+    let ends = text.match_indices('\n').map(|(at, _)| at + 1);
+    match ends.clone().nth(most.saturating_sub(1)) {
+        // One more line takes no more room than the note about it.
+        Some(_) if ends.count() <= most + 1 => (text, ""),
+        Some(at) => text.split_at(at),
+        None => (text, ""),
     }
 }
 
@@ -285,9 +346,21 @@ impl Results {
     }
 }
 
-fn io_error(error: ReadlineError) -> io::Error {
+pub(crate) fn io_error(error: ReadlineError) -> io::Error {
     match error {
         ReadlineError::Io(error) => error,
         other => io::Error::other(other.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::cut;
+
+    #[test]
+    fn a_long_text_is_cut_after_a_line() {
+        assert_eq!(cut("a\nb\nc\nd\n", 2), ("a\nb\n", "c\nd\n"));
+        assert_eq!(cut("a\nb\nc\n", 2), ("a\nb\nc\n", ""));
+        assert_eq!(cut("a", 2), ("a", ""));
     }
 }

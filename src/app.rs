@@ -21,7 +21,7 @@ use flowstone_project::connections::{
     ConnectionReport, ConnectionTest, LoginNote, LoginOptions, LoginReport, PriceReport,
 };
 use flowstone_project::search::Embedder;
-use flowstone_repl::{Body, Evaluator, Repl};
+use flowstone_repl::{Assist, Body, Console, Evaluator, Repl};
 use flowstone_steps::llm::prices;
 use flowstone_steps::recording::{
     RecordedSecrets, Recorder, RecordingError, ReplayedSecrets, Replayer,
@@ -30,7 +30,8 @@ use flowstone_steps::{embedder, permissions, sandbox, secrets, settings};
 use flowstone_stores::vault::ProjectVault;
 use flowstone_stores::{Options, Spans};
 use flowstone_surfaces::cli::{
-    App, ExchangesWith, Open, Project, Prompt, Report, Runtime, lost_terminal, of_store_error,
+    App, Around, Desk, ExchangesWith, Open, Person, Progress, Project, Prompt, Report, Runtime,
+    Waiting, Words, lost_terminal, of_store_error,
 };
 use flowstone_surfaces::telemetry;
 
@@ -154,21 +155,40 @@ impl App for Flowstone {
         let runtime = Runtime::start()?;
         let engine = runtime.block_on(async { self.open(&prompt.project, Open::OrMake) })?;
         let session = Rc::new(engine.session());
-        let steps = engine.interactive(Rc::clone(&session), prompt.observer(), prompt.interrupt());
-        let (history, colored) = (prompt.history.clone(), prompt.colored);
+        let waiting = Waiting::new(prompt.observer());
+        let steps = engine.interactive(Rc::clone(&session), waiting.clone(), prompt.interrupt());
+        let colored = prompt.colored;
+        let words = Rc::new(Words::new(Rc::clone(&session), &engine));
+        let assist = Rc::new(Assistant(Rc::clone(&words)));
+        let console = Console::open(assist, prompt.history.as_deref(), colored);
+        let console = Rc::new(console.map_err(|error| lost_terminal(&error))?);
+        let around = Around {
+            observer: prompt.observer(),
+            interrupt: prompt.interrupt(),
+            asker: prompt.asker(),
+            person: Rc::new(AtConsole {
+                console: Rc::clone(&console),
+                progress: prompt.progress(),
+            }),
+            waiting,
+        };
         let mut evaluator = WithSteps {
             prompt,
             runtime: &runtime,
             session: Rc::clone(&session),
             kinds: self.steps(),
+            words,
+            is_terminal: console.is_terminal(),
+            desk: Desk::new(&engine, Rc::clone(&session), around),
             steps,
         };
         let repl = Repl {
             session,
             evaluator: &mut evaluator,
-            history,
+            console,
             colored,
-            columns: Prompt::columns,
+            size: Prompt::size,
+            rest: Default::default(),
         };
         let all_well = repl.run().map_err(|error| lost_terminal(&error))?;
         let finished = runtime.block_on(evaluator.steps.finish());
@@ -324,28 +344,88 @@ struct WithSteps<'a> {
     runtime: &'a Runtime,
     session: Rc<Session>,
     steps: Interactive<'a>,
+    desk: Desk<'a>,
+    words: Rc<Words>,
+    is_terminal: bool,
     /// The step types, for those who ask about them.
     kinds: Vec<Box<dyn Step>>,
 }
 
 impl Evaluator for WithSteps<'_> {
     fn begin(&mut self) {
+        if self.is_terminal {
+            // Completion of ids; without them it completes everything else.
+            let runs = self.runtime.block_on(self.desk.recent_runs());
+            self.words.set_runs(runs.unwrap_or_default());
+        }
         self.prompt.begin();
     }
 
     fn evaluate(&mut self, body: Body) -> Evaluated<Value> {
         let host = self.prompt.host();
-        let value = self.runtime.block_on(self.steps.eval(host, body));
+        let value = self
+            .runtime
+            .block_on(self.steps.eval(host, &self.desk, body));
         self.prompt.end();
         value
     }
 
     fn report_error(&mut self, signal: &Signal) {
-        self.prompt.report_error(&self.session, signal);
+        let page = match signal {
+            Signal::Throw(exception) => self.desk.report(exception),
+            Signal::Stop(_) => None,
+        };
+        match page {
+            Some(page) => self.prompt.report_page(&page),
+            None => self.prompt.report_error(&self.session, signal),
+        }
+    }
+
+    fn page(&self, value: &Value) -> Option<String> {
+        self.prompt.page(&self.desk, value)
     }
 
     fn describe_step(&self, kind: &str) -> Option<String> {
         self.prompt.describe_step(&self.kinds, kind)
+    }
+}
+
+/// Helps to type forms.
+struct Assistant(Rc<Words>);
+
+impl Assist for Assistant {
+    fn complete(&self, text: &str) -> (usize, Vec<String>) {
+        let (start, found) = self.0.complete_here(text);
+        (start, found.into_iter().map(|it| it.text).collect())
+    }
+
+    fn hint(&self, text: &str) -> Option<String> {
+        self.0.hint(text)
+    }
+
+    fn note(&self, text: &str) {
+        self.0.note(text);
+    }
+}
+
+/// The person at the terminal of a prompt, or the program at the other end of a pipe.
+struct AtConsole {
+    console: Rc<Console>,
+    progress: Progress,
+}
+
+impl Person for AtConsole {
+    fn ask(&self, question: &str) -> Option<String> {
+        self.progress.clear();
+        self.console.ask(question)
+    }
+
+    fn answers_waits(&self) -> bool {
+        self.console.is_terminal()
+    }
+
+    fn tell(&self, text: &str) {
+        self.progress.tell(text);
     }
 }
 

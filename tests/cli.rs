@@ -122,6 +122,7 @@ mod mcp;
 #[cfg(unix)]
 mod mcp_questions;
 mod new;
+mod nrepl;
 #[cfg(unix)]
 mod openapi;
 mod packaged;
@@ -130,6 +131,7 @@ mod pages;
 mod permissions;
 mod picture;
 mod processes;
+mod prompt_flows;
 mod quarantine;
 mod queue;
 mod recording;

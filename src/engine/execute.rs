@@ -11,6 +11,7 @@ mod call;
 mod cancel;
 mod child;
 mod compensate;
+mod debug;
 mod draft;
 mod dry_run;
 mod end;
@@ -44,6 +45,7 @@ use tokio::sync::{Notify, Semaphore};
 
 use crate::asker::Asker;
 use crate::codec::{self, CodecError};
+use crate::debugger::Debugger;
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::feed::LiveObserver;
@@ -69,7 +71,7 @@ use compensate::When;
 pub(crate) use dry_run::{
     Changed, DryRunReport, End as DryRunEnd, Purpose, Script, WholeRequest, dry_run,
 };
-pub use dry_run::{Difference, Resolution};
+pub use dry_run::{Difference, NextStep, Resolution};
 use end::{Executed, stored_outcome};
 use host::{CancelRequests, FlowHost, Shared};
 pub(crate) use run_tree::RunTree;
@@ -87,6 +89,8 @@ pub struct ExecuteOptions {
     pub leave_children: bool,
     /// Asks a person for a permission that the flow lacks.
     pub asker: Asker,
+    /// Decides about each step of the run before it is performed.
+    pub debugger: Debugger,
     /// Runs that may stay in memory for an answer, beside those that `stay` keeps there.
     pub keep_alive: Option<Arc<Semaphore>>,
     /// Whether a person named the run. Does not apply to its children and parents.
@@ -197,7 +201,10 @@ pub(crate) async fn execute_taken(
     let mut row = row;
     let mut evicted: Option<Rc<SessionUse>> = None;
     loop {
-        let prepared = engine.prepare(&row).await?;
+        let prepared = match options.debugger.is_set() {
+            true => engine.prepare_noting(&row).await?,
+            false => engine.prepare(&row).await?,
+        };
         if let Some(evicted) = evicted.take() {
             prepared.usage.follow(&evicted);
         }
@@ -216,7 +223,7 @@ pub(crate) async fn execute_taken(
             Ok(
                 Executed::Over(RunOutcome::Completed(_) | RunOutcome::Waiting { .. })
                 | Executed::Again,
-            ) => engine.sessions.give_back(&row.program, prepared),
+            ) if !options.debugger.is_set() => engine.sessions.give_back(&row.program, prepared),
             _ => engine.sessions.retire(&row.program, &prepared),
         }
         match executed {
@@ -378,6 +385,8 @@ pub(crate) struct Executor<'a> {
     is_compensating: Cell<bool>,
     /// The input of the next pass, once the flow has requested one.
     again: RefCell<Option<String>>,
+    /// The locals that the flow has noted for the step that it requests next.
+    locals: RefCell<Value>,
     /// Executes the children of this run.
     tree: Rc<RunTree>,
     /// Whether the run is over: a request without an answer in the journal is an error.
@@ -443,6 +452,7 @@ impl<'a> Executor<'a> {
             compensations: RefCell::default(),
             is_compensating: Cell::new(false),
             again: RefCell::default(),
+            locals: RefCell::new(Value::Nil),
             tree: Rc::default(),
             replay_only: false,
             dry_run: None,
@@ -674,6 +684,10 @@ impl<'a> Executor<'a> {
                 config,
                 place,
             } => return self.begin_step(branch, (&kind, &id), &config, place),
+            Request::Locals { values } => {
+                self.locals.replace(values);
+                Ok(Value::Nil)
+            }
             Request::Branches(asked) => match self.check_names(&asked) {
                 Ok(()) => return Ok(Begun::Branches(asked)),
                 Err(finding) => Err(natives::exception(finding).into()),

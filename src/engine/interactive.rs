@@ -16,6 +16,7 @@ use tracing::Instrument;
 use crate::Interrupt;
 use crate::SessionUse;
 use crate::asker::Asker;
+use crate::debugger::Debugger;
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::execute::trace;
@@ -27,6 +28,19 @@ use crate::natives;
 use crate::observer::Observer;
 use crate::ports::{Claim, ClaimBy, NewRun, Program, RunStatus};
 use crate::sessions::INTERACTIVE;
+use crate::step::LocalFuture;
+
+/// Answers the requests of a prompt that no flow can make, such as to run a flow.
+pub trait Desk {
+    /// Answers a request.
+    ///
+    /// # Errors
+    /// The request itself, if it is not one of the desk's own.
+    fn answer(&self, request: Request) -> Result<LocalFuture<'_, Evaluated<Value>>, Request>;
+
+    /// Asks a person the questions that steps of the prompt's run wait for. Completes when the person leaves one.
+    fn questions(&self) -> LocalFuture<'_, ()>;
+}
 
 /// A prompt's way to steps.
 pub struct Interactive<'a> {
@@ -73,6 +87,7 @@ impl Engine {
             leave_children: false,
             asker: Asker::default(),
             by: ClaimBy::Search,
+            debugger: Debugger::default(),
             keep_alive: None,
         };
         Interactive {
@@ -92,13 +107,14 @@ impl Interactive<'_> {
         &self.run
     }
 
-    /// Evaluates something that may use steps. `host` answers everything else.
+    /// Evaluates something that may use steps and the operations of `desk`. `host` answers everything else.
     ///
     /// # Errors
     /// What it throws; the engine's own errors come as exceptions with their code.
     pub async fn eval(
         &self,
         host: Box<dyn Host>,
+        desk: &dyn Desk,
         body: impl FnOnce(&mut Vm) -> Evaluated<Value> + 'static,
     ) -> Evaluated<Value> {
         let mut fiber = Fiber::new(&self.session, host, body);
@@ -115,20 +131,31 @@ impl Interactive<'_> {
                     tokio::task::yield_now().await;
                     Ok(Value::Nil)
                 }
-                Exit::Step(request) => self.answer(request).await,
+                Exit::Step(request) => match desk.answer(request) {
+                    Ok(answer) => answer.await,
+                    Err(request) => self.answer(desk, request).await,
+                },
             };
         }
     }
 
-    async fn answer(&self, request: Request) -> Evaluated<Value> {
+    async fn answer(&self, desk: &dyn Desk, request: Request) -> Evaluated<Value> {
         let span = trace::span(&self.run);
-        Box::pin(self.answer_in_run(request)).instrument(span).await
+        Box::pin(self.answer_in_run(desk, request))
+            .instrument(span)
+            .await
     }
 
-    async fn answer_in_run(&self, request: Request) -> Evaluated<Value> {
+    async fn answer_in_run(&self, desk: &dyn Desk, request: Request) -> Evaluated<Value> {
         self.create().await.map_err(|error| thrown(&error))?;
         let answering = self.executor.answer(request);
-        match self.executor.tree().accompany(self.engine, answering).await {
+        let answering = self.executor.tree().accompany(self.engine, answering);
+        let answer = tokio::select! {
+            biased;
+            answer = answering => answer,
+            () = desk.questions() => Err(Halt::Interrupted),
+        };
+        match answer {
             Ok(answer) => {
                 let written = self.executor.settle_now().await;
                 written.map_err(|error| thrown(&error))?;
@@ -211,7 +238,8 @@ impl Interactive<'_> {
     }
 }
 
-fn thrown(error: &EngineError) -> Signal {
+/// Returns an error of the engine as the exception that a prompt throws.
+pub fn thrown(error: &EngineError) -> Signal {
     let exception = Exception::new(Class::EXCEPTION, error.code(), error.to_string());
     match error.hint() {
         Some(hint) => exception.hint(hint),

@@ -3,6 +3,6 @@
 mod history;
 
 pub(crate) use history::{
-    CANCEL, COMPENSATE, Checks, FORK, History, ON_CANCEL, Recorded, nested_prefix,
-    retry_compensation,
+    CANCEL, CHANGED, COMPENSATE, Checks, FORK, History, ON_CANCEL, Recorded, changed_path,
+    nested_prefix, retry_compensation,
 };

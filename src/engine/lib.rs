@@ -14,6 +14,7 @@ mod child;
 mod clock;
 mod control;
 pub mod crash_test;
+mod debugger;
 mod direct;
 pub mod disk;
 mod effects;
@@ -27,6 +28,7 @@ pub mod interfaces;
 pub mod jobs;
 mod journal;
 pub mod links;
+mod locals;
 pub mod lookup;
 pub mod observer;
 mod open;
@@ -66,13 +68,14 @@ pub use asker::{AskPermission, Asker, Permission, PermissionQuestion};
 pub use child::{child_id, start as start_child, start_loaded as start_loaded_child};
 pub use clock::SystemClock;
 pub use control::CancelOutcome;
+pub use debugger::{Debugger, DecideStep, StepDecision, StepStop};
 pub use direct::Direct;
 pub use engine::{Engine, EngineConfig, StartOptions};
 pub use error::EngineError;
-pub use execute::{Difference, ExecuteOptions, Resolution, Stay};
+pub use execute::{Difference, ExecuteOptions, NextStep, Resolution, Stay};
 pub use feed::{FeedState, Feeds, ProjectEvents, ProjectFeed, RunEvents, RunFeed};
 pub use flowstone_model::size::parse_size;
-pub use interactive::Interactive;
+pub use interactive::{Desk, Interactive, thrown};
 pub use limits::{LIMITS, Limit, Limits, Unit, parse_memory};
 pub use open::builtin;
 pub use report::{
@@ -86,6 +89,7 @@ pub use runs::{
 pub use start::{BulkStart, MOST_STARTS, Started, StartedRun, Submitted, SubmittedMany};
 pub use step_details::StepDetails;
 pub use versions::{
-    Against, Backtest, BacktestOptions, BacktestSummary, ForkOptions, Replayed, Setting, Verdict,
+    Against, Backtest, BacktestOptions, BacktestSummary, ForkOptions, Next, Replayed, Setting,
+    Verdict,
 };
 pub use waits::{Answered, Answering, Caller, Remark, WaitReport};

@@ -2,9 +2,12 @@
 
 use std::rc::Rc;
 
+use flowstone_lang::session::Body;
+
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::flow;
+use crate::locals;
 use crate::ports::RunRow;
 use crate::sessions::{INTERACTIVE, Prepared};
 
@@ -17,6 +20,16 @@ impl Engine {
         let mut prepared = self.prepare_own(row).await?;
         self.sessions.share(&row.program, &mut prepared);
         Ok(prepared)
+    }
+
+    /// As [`Engine::prepare_own`], with a flow that notes its locals at each step.
+    pub(crate) async fn prepare_noting(&self, row: &RunRow) -> Result<Prepared, EngineError> {
+        let prepared = self.prepare_own(row).await?;
+        let form = locals::noting(&prepared.session, &prepared.flow.body);
+        Ok(Prepared {
+            body: Rc::new(Body::new(&form)),
+            ..prepared
+        })
     }
 
     /// Returns a session with the program of a run, for this run alone.

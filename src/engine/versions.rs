@@ -5,10 +5,12 @@
 
 mod backtest;
 mod fork;
+mod next;
 mod replay;
 
 pub use backtest::{Backtest, BacktestOptions, BacktestSummary};
 pub use fork::{ForkOptions, Setting};
+pub use next::Next;
 pub use replay::Replayed;
 
 use crate::codec;
@@ -208,6 +210,7 @@ impl Engine {
             changed: Changed::default(),
             purpose: Purpose::Fit,
             wanted: None,
+            with_locals: false,
         })
     }
 }

@@ -98,6 +98,10 @@ pub enum Request {
         function: Value,
     },
     Branches(Box<branches::Branches>),
+    /// Notes the locals where the next step is requested, for a person who looks at it.
+    Locals {
+        values: Value,
+    },
     /// Another branch has to run first, because it computes a value that is needed.
     Turn,
 }

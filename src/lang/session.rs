@@ -6,6 +6,7 @@ mod body;
 mod describe;
 mod loader;
 mod read_context;
+mod typed;
 
 use std::rc::Rc;
 
@@ -20,6 +21,7 @@ use crate::vm::{Host, Vm, World};
 pub use body::Body;
 pub use describe::{DefinitionPlace, DescribedKind, Description, SPECIAL_FORMS};
 pub use read_context::{WorldContext, read_next};
+pub use typed::{Typed, first_typed, split_typed};
 
 /// A world with the core library, and operations to use it.
 ///

@@ -7,7 +7,7 @@ mod decode;
 mod encode;
 mod text;
 
-pub use decode::{decode, decode_all, entries_at};
+pub use decode::{code, decode, decode_all, entries_at};
 pub use encode::{Digester, canonical, digest, digest_bytes, encode};
 pub use text::instant;
 

@@ -30,6 +30,7 @@ mod mcp;
 mod misnamed;
 mod needs;
 mod new;
+mod nrepl;
 mod outcome;
 mod output;
 mod paint;
@@ -76,8 +77,14 @@ use flowstone_project::search::Embedder;
 
 use args::{Cli, Command};
 pub use home::{ExchangesWith, Project};
+pub(crate) use interrupt::Interrupt;
 pub use outcome::of_store_error;
-pub use repl::{Prompt, lost_terminal};
+pub(crate) use paint::exact;
+pub(crate) use program::{Grants, ProgramHost};
+pub(crate) use repl::draw_error;
+pub use repl::{
+    Around, Candidate, Desk, Lines, Person, Progress, Prompt, Waiting, Words, lost_terminal,
+};
 pub use report::Report;
 pub use runtime::Runtime;
 
@@ -302,6 +309,7 @@ fn perform(cli: &Cli, app: &'static dyn App) -> exit::Exit {
         Command::Lsp(args) => lsp::run(args, app),
         Command::Mcp(args) => mcp::run(args, app),
         Command::New(args) => new::run(args),
+        Command::Nrepl(args) => nrepl::run(args, app),
         Command::Reference(args) => reference::run(args, app),
         Command::Repl(args) => repl::run(args, app),
         Command::Resources(args) => resources::run(args, app),

@@ -11,5 +11,6 @@ mod json;
 mod lsp;
 mod mcp;
 pub mod metrics;
+mod nrepl;
 mod pages;
 pub mod telemetry;

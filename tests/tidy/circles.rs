@@ -39,6 +39,11 @@ const CIRCLES: &[(&str, &[&str], &str)] = &[
     ),
     (
         "src/surfaces",
+        &["cli", "nrepl"],
+        "a client of nREPL has the functions of the prompt, and a command starts the server",
+    ),
+    (
+        "src/surfaces",
         &["http", "mcp"],
         "`/mcp` is a route of the server, and the tools of the workspace call its other routes",
     ),

@@ -43,6 +43,8 @@ pub(super) struct PreparedRequest<'a> {
     pub recorded: Recorded,
     /// Whether the journal has entries about it.
     pub is_known: bool,
+    /// The locals of the flow, if it notes them.
+    pub locals: Value,
 }
 
 /// A checked step request.
@@ -242,10 +244,15 @@ impl Executor<'_> {
             branch.set_child(run.clone(), crate::call_flow::close(&call.config));
         }
         let is_over = recorded.end().is_some();
+        let call = match is_over {
+            true => call,
+            false => self.with_change(call)?,
+        };
         let prepared = Box::new(PreparedRequest {
             call,
             recorded,
             is_known,
+            locals: self.locals.replace(Value::Nil),
         });
         Ok(match is_over {
             true => Begun::Replayed(prepared),
@@ -254,18 +261,22 @@ impl Executor<'_> {
     }
 
     /// Performs a step, or continues one that was begun.
-    pub(super) async fn live(&self, mut prepared: Box<PreparedRequest<'_>>) -> Answer {
+    pub(super) async fn live<'s>(&'s self, mut prepared: Box<PreparedRequest<'s>>) -> Answer {
         let answer = self.perform_prepared(&mut prepared).await?;
         Ok(self.concluded(&prepared.call, answer))
     }
 
     /// Performs a request. It is borrowed: every move of it would increase the memory of a waiting branch.
-    pub(super) async fn perform_prepared(&self, prepared: &mut PreparedRequest<'_>) -> Answer {
+    pub(super) async fn perform_prepared<'s>(
+        &'s self,
+        prepared: &mut PreparedRequest<'s>,
+    ) -> Answer {
         let call = &prepared.call;
         if let Some(dry_run) = &self.dry_run {
             let recorded = prepared
                 .is_known
                 .then(|| std::mem::take(&mut prepared.recorded));
+            dry_run.note_locals(call, &prepared.locals);
             return Box::pin(self.dry_run(dry_run, call, recorded)).await;
         }
         if !prepared.is_known
@@ -273,6 +284,10 @@ impl Executor<'_> {
         {
             return answer;
         }
+        if !prepared.is_known && self.options.debugger.is_set() {
+            self.stop_before(prepared).await?;
+        }
+        let call = &prepared.call;
         let progress = std::mem::take(&mut prepared.recorded).progress;
         let span = trace::step(&call.at, call.spec.kind);
         self.execute(call, progress).instrument(span).await

@@ -20,6 +20,7 @@ use crate::error::EngineError;
 use crate::flow::{self, Flow, name_of};
 use crate::ids::RunId;
 use crate::journal::{History, Recorded};
+use crate::locals;
 use crate::observer::NoObserver;
 use crate::outcome::{FailurePlace, encode_failure};
 use crate::ports::Secret;
@@ -50,6 +51,8 @@ pub(crate) struct Script {
     pub purpose: Purpose,
     /// A path whose complete request is to be reported.
     pub wanted: Option<String>,
+    /// Whether the locals at that path are wanted, too.
+    pub with_locals: bool,
 }
 
 /// The parts of a definition that steps refer to and that have changed since the journal was written.
@@ -165,8 +168,22 @@ pub(crate) struct DryRunReport {
     pub answered: usize,
     /// Paths of the steps that the flow requests next.
     pub next: Vec<String>,
+    /// The same steps with their requests.
+    pub next_steps: Vec<NextStep>,
     /// The request of the wanted step, if the flow reached it.
     pub asked: Option<WholeRequest>,
+    /// The locals at the wanted step.
+    pub locals: Option<Value>,
+}
+
+/// A step that a flow requests next.
+#[derive(Debug, Clone)]
+pub struct NextStep {
+    pub path: String,
+    pub kind: String,
+    /// The config as the flow wrote it, as EDN text; the beginning of a long one.
+    pub request: String,
+    pub place: Option<Box<FailurePlace>>,
 }
 
 /// The end of the evaluation.
@@ -186,10 +203,11 @@ pub(super) struct DryRun {
     changed: Changed,
     differences: RefCell<Vec<Difference>>,
     answered: RefCell<usize>,
-    next: RefCell<Vec<String>>,
+    next: RefCell<Vec<NextStep>>,
     /// The path whose complete request is wanted.
     wanted: Option<String>,
     asked: RefCell<Option<WholeRequest>>,
+    locals: RefCell<Option<Value>>,
 }
 
 /// The complete request of a step, and its path.
@@ -222,7 +240,10 @@ pub(crate) async fn dry_run(engine: &Engine, script: Script) -> Result<DryRunRep
         services: engine.services.clone(),
         run: script.run,
         epoch: 0,
-        body: Rc::new(Body::new(&loaded.flow.body)),
+        body: Rc::new(match script.with_locals {
+            true => Body::new(&locals::noting(&session, &loaded.flow.body)),
+            false => Body::new(&loaded.flow.body),
+        }),
         usage: SessionUse::own(),
         flow: loaded.flow,
         input: script.input,
@@ -248,6 +269,7 @@ pub(crate) async fn dry_run(engine: &Engine, script: Script) -> Result<DryRunRep
         next: RefCell::default(),
         wanted: script.wanted,
         asked: RefCell::default(),
+        locals: RefCell::default(),
     });
     let ended = executor.evaluate(executor.fiber()).await?;
     Ok(executor.dry_run_report(ended))
@@ -304,7 +326,7 @@ impl Executor<'_> {
         let mut difference = self.difference(call, None);
         match dry_run.purpose {
             Purpose::Fit => {
-                dry_run.next.borrow_mut().push(call.at.clone());
+                dry_run.next.borrow_mut().push(self.next_step(call));
                 // On the main branch all earlier steps have been requested.
                 if call.path.branch.is_empty()
                     && let Some((path, left)) = self.shared.history.borrow().left_done()
@@ -329,11 +351,20 @@ impl Executor<'_> {
     /// Handles a step that was begun and has not ended.
     fn dry_run_open(&self, dry_run: &DryRun, call: &StepCall<'_>, recorded: &Recorded) -> Answer {
         if call.is_requested_by(recorded) {
-            dry_run.next.borrow_mut().push(call.at.clone());
+            dry_run.next.borrow_mut().push(self.next_step(call));
         } else {
             dry_run.note(self.difference(call, Some(recorded)));
         }
         Err(stopped(call))
+    }
+
+    fn next_step(&self, call: &StepCall<'_>) -> NextStep {
+        NextStep {
+            path: call.at.clone(),
+            kind: call.spec.kind.to_owned(),
+            request: call.request.clone(),
+            place: self.place_of(call),
+        }
     }
 
     fn difference(&self, call: &StepCall<'_>, recorded: Option<&Recorded>) -> Difference {
@@ -365,9 +396,12 @@ impl Executor<'_> {
                 differences: Vec::new(),
                 answered: 0,
                 next: Vec::new(),
+                next_steps: Vec::new(),
                 asked: None,
+                locals: None,
             };
         };
+        let next_steps = dry_run.next.take();
         let mut differences = dry_run.differences.take();
         // If the evaluation stopped early, later steps may still be requested.
         let is_cut_short = differences
@@ -388,8 +422,10 @@ impl Executor<'_> {
             end,
             differences,
             answered: dry_run.answered.take(),
-            next: dry_run.next.take(),
+            next: next_steps.iter().map(|step| step.path.clone()).collect(),
+            next_steps,
             asked: dry_run.asked.take(),
+            locals: dry_run.locals.take(),
         }
     }
 
@@ -399,6 +435,13 @@ impl Executor<'_> {
 }
 
 impl DryRun {
+    /// Keeps the locals of the wanted step.
+    pub(super) fn note_locals(&self, call: &StepCall<'_>, locals: &Value) {
+        if self.wanted.as_ref() == Some(&call.at) && !locals.is_nil() {
+            self.locals.replace(Some(locals.clone()));
+        }
+    }
+
     fn note(&self, difference: Difference) {
         self.differences.borrow_mut().push(difference);
     }

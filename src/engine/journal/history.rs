@@ -14,6 +14,14 @@ pub(crate) const CANCEL: &str = "flow/cancel";
 /// The path of the note that a run was forked there, with the seed of its random numbers from then on.
 pub(crate) const FORK: &str = "flow/fork";
 
+/// The `what` of notes that a person changed the config of a step before it was performed.
+pub(crate) const CHANGED: &str = "flow/changed";
+
+/// Returns the path of the note that the config of a step was changed.
+pub(crate) fn changed_path(step: &str) -> String {
+    format!("{CHANGED} {step}")
+}
+
 /// The `what` of entries about the compensation of a step.
 pub(crate) const COMPENSATE: &str = "flow/compensate";
 /// The `what` of entries about `flow/on-cancel`.
@@ -46,6 +54,8 @@ pub(crate) struct History {
     forks: Vec<Fork>,
     /// Number of fork points before the latest request.
     reached: usize,
+    /// The configs that a person gave steps, as EDN text, by the path of the step.
+    changes: HashMap<String, String>,
     /// The paths directly below others, once they are needed.
     below: Option<HashMap<String, Vec<String>>>,
 }
@@ -162,6 +172,13 @@ impl History {
                 });
                 continue;
             }
+            if entry.what == CHANGED && entry.kind == EntryKind::Note {
+                let step = entry.path.strip_prefix(CHANGED).unwrap_or_default();
+                history
+                    .changes
+                    .insert(step.trim_start().to_owned(), entry.payload);
+                continue;
+            }
             history.add(place, entry);
         }
         let paths = history.paths.values_mut();
@@ -178,6 +195,11 @@ impl History {
             fork.before = steps.filter(|path| path.ended_before(fork.place)).count();
         }
         history
+    }
+
+    /// Returns the config that a person gave a step, as EDN text.
+    pub(crate) fn change(&self, step: &str) -> Option<&str> {
+        self.changes.get(step).map(String::as_str)
     }
 
     /// Records that a step is requested, and returns the number of fork points before it: later random numbers use the

@@ -120,6 +120,7 @@ impl Engine {
             changed: Changed::between(&old, &edited.flow),
             purpose: Purpose::Differences { live },
             wanted: None,
+            with_locals: false,
         };
         let dry_run_report = dry_run(self, script).await?;
         let failure = |text: &str| match decode_failure(text) {

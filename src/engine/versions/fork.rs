@@ -11,7 +11,7 @@ use crate::error::EngineError;
 use crate::execute::{Changed, Purpose, Script, dry_run};
 use crate::flow::{LoadedFlow, coerce_input, name_of};
 use crate::ids::RunId;
-use crate::journal::FORK;
+use crate::journal::{FORK, changed_path};
 use crate::ports::{Entry, EntryKind, NewRun};
 use crate::start::admit_with;
 
@@ -81,6 +81,7 @@ impl Engine {
             changed: Changed::between(&old, &flow),
             purpose: Purpose::Fit,
             wanted: None,
+            with_locals: false,
         };
         let dry_run_report = dry_run(self, script).await?;
         if let Some(difference) = conflict(&dry_run_report) {
@@ -184,6 +185,10 @@ impl Cut {
             reusable: Vec::new(),
         };
         for (idx, entry) in entries.into_iter().enumerate() {
+            if at.is_some_and(|at| entry.path == changed_path(at)) {
+                // The step is performed as the flow requests it.
+                continue;
+            }
             let end = ends.get(&entry.path).copied();
             let end = match entry.path == FORK {
                 // All forks count: kept results were drawn from their seeds.

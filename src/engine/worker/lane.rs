@@ -16,6 +16,7 @@ use tokio::task::{JoinSet, LocalSet, spawn_local, yield_now};
 use super::setbacks::Setbacks;
 use super::{Watch, WorkerEvent, WorkerOptions};
 use crate::asker::Asker;
+use crate::debugger::Debugger;
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::execute::{ExecuteOptions, Stay, panic_message};
@@ -143,6 +144,7 @@ impl LaneEnd {
                 // Child runs are ordinary runs, and another thread may execute them.
                 leave_children: true,
                 asker: Asker::default(),
+                debugger: Debugger::default(),
                 keep_alive: Some(Arc::new(Semaphore::new(KEPT_ALIVE))),
                 by: ClaimBy::Search,
             },

@@ -472,7 +472,7 @@ fn error(fields: &Value) -> Option<Exception> {
 
 /// Returns an error code with static lifetime; each distinct code is leaked once. Text that is not a code becomes the
 /// empty string.
-pub(super) fn code(text: &str) -> &'static str {
+pub fn code(text: &str) -> &'static str {
     use std::cell::RefCell;
     thread_local! {
         static CODES: RefCell<Vec<&'static str>> = const { RefCell::new(Vec::new()) };

@@ -114,6 +114,7 @@ pub enum Command {
     Lsp(Lazily<Lsp>),
     Mcp(Lazily<Mcp>),
     New(Lazily<New>),
+    Nrepl(Lazily<Nrepl>),
     #[command(hide = true)]
     Reference(Lazily<Reference>),
     Repl(Lazily<Repl>),
@@ -282,6 +283,41 @@ pub struct Repl {
     /// Let the session read and write files
     #[arg(long)]
     pub allow_files: bool,
+
+    /// Serve the prompt on this port of 127.0.0.1, instead of the terminal; 0 for a free port
+    #[arg(long, value_name = "PORT")]
+    pub socket: Option<u16>,
+
+    #[command(flatten)]
+    pub limits: RunLimits,
+
+    #[command(flatten)]
+    pub permits: Permits,
+}
+
+/// Serves editors that speak nREPL, on 127.0.0.1
+///
+/// Writes the port to .nrepl-port in the project's folder, where editors look for it. Sessions use steps and the functions
+/// of the prompt, within the permissions of the project. Ctrl-C ends the server.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  flowstone nrepl
+  flowstone nrepl --port 7888 --path src")]
+pub struct Nrepl {
+    /// Port to listen on; 0 for a free port
+    #[arg(long, value_name = "PORT", default_value_t = 0)]
+    pub port: u16,
+
+    /// Folder where `require` looks for namespaces; may be repeated
+    #[arg(long = "path", value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub paths: Vec<PathBuf>,
+
+    /// Let sessions read and write files
+    #[arg(long)]
+    pub allow_files: bool,
+
+    #[command(flatten)]
+    pub home: Home,
 
     #[command(flatten)]
     pub limits: RunLimits,

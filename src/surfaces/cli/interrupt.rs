@@ -38,6 +38,11 @@ impl Interrupt {
         FLAG.get_or_init(Interrupt::install).clone()
     }
 
+    /// Returns a handle to a flag that something other than a signal sets.
+    pub fn of_flag(flag: Arc<AtomicBool>) -> Interrupt {
+        Interrupt(flag)
+    }
+
     fn install() -> Interrupt {
         let flag = Arc::new(AtomicBool::new(false));
         let code = i32::from(Exit::Interrupted.code());

@@ -34,9 +34,19 @@ const LIVE: usize = 10;
 pub struct Terminal {
     /// The live lines; `None` if the terminal cannot redraw lines.
     lines: Option<MultiProgress>,
-    /// Whether the command keeps running while a step waits for an answer, as a prompt does.
-    stays: bool,
+    answers: Answers,
     state: RefCell<State>,
+}
+
+/// Who answers a step that waits while the command keeps running.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answers {
+    /// The command ends.
+    Later,
+    /// Somebody in another terminal.
+    Elsewhere,
+    /// The person at the prompt, who is asked.
+    Here,
 }
 
 /// An active step of a run. Child runs share the terminal.
@@ -60,15 +70,15 @@ impl Terminal {
     pub fn new() -> Terminal {
         Terminal {
             lines: io::stderr().is_terminal().then(MultiProgress::new),
-            stays: false,
+            answers: Answers::Later,
             state: RefCell::default(),
         }
     }
 
-    /// Creates the display for a prompt, which waits for answers and explains how to give one.
-    pub fn of_prompt() -> Terminal {
+    /// Creates the display for a prompt, which waits for answers.
+    pub fn of_prompt(answers: Answers) -> Terminal {
         Terminal {
-            stays: true,
+            answers,
             ..Terminal::new()
         }
     }
@@ -266,6 +276,11 @@ impl Terminal {
         self.line(&line(&name, &spent));
     }
 
+    /// Reports something that is not about a step.
+    pub fn tell(&self, text: &str) {
+        self.line(text);
+    }
+
     fn line(&self, line: &str) {
         self.above(|| output::note(line));
     }
@@ -323,10 +338,10 @@ impl Observer for Terminal {
                 self.ended(run, step, |name, _| {
                     format!("{HELD}…{HELD:#} {name}  waits for {}", wait.key)
                 });
-                if self.stays && wait.is_for_job() {
+                if self.answers != Answers::Later && wait.is_for_job() {
                     self.line("  a worker takes it with: flowstone jobs claim --type TYPE");
                     self.line("  Ctrl-C stops waiting");
-                } else if self.stays {
+                } else if self.answers == Answers::Elsewhere {
                     let command = how_to_answer(wait);
                     self.line(&format!("  answer in another terminal, {command}"));
                     self.line("  Ctrl-C stops waiting");

@@ -17,8 +17,13 @@ pub mod url;
 pub mod verify;
 pub mod watch;
 
+pub(super) use diff::describe as diff_page;
+pub(super) use events::line as event_line;
 pub use gc::size;
 pub use list::RunTable;
+pub(super) use list::listed;
+pub(super) use replay::{describe as replayed_page, in_json as replayed_json};
+pub(super) use show::{one_step::page as step_page, page};
 
 use flowstone_engine::ports::RunStatus;
 use flowstone_engine::{Engine, EngineError};

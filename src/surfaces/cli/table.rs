@@ -11,6 +11,8 @@ use flowstone_lang::visible::visible;
 
 /// Assumed width of a terminal that does not report one.
 const WIDTH: u16 = 100;
+/// Assumed height of such a terminal.
+const HEIGHT: u16 = 40;
 /// The separator between two columns.
 const GAP: usize = 2;
 /// The width to which columns are shortened before another one is left out; `LEAST` applies when no more can be left
@@ -39,10 +41,15 @@ impl<'a> Column<'a> {
 
 /// Returns the width of the terminal in columns.
 pub fn columns() -> u16 {
+    size().1
+}
+
+/// Returns the numbers of rows and columns of the terminal.
+pub fn size() -> (u16, u16) {
     match Term::stdout().size_checked() {
         // A detached terminal may report that it has no columns.
-        Some((_, columns)) if columns > 0 => columns,
-        _ => WIDTH,
+        Some((rows, columns)) if columns > 0 => (rows.max(1), columns),
+        _ => (HEIGHT, WIDTH),
     }
 }
 

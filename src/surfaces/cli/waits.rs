@@ -8,8 +8,10 @@ mod show;
 use super::args::{Waits, WaitsCommand};
 use super::exit::Exit;
 use super::{App, output};
+pub(super) use list::page;
 pub use list::{list_signals, list_table};
 pub use render::how_to_answer;
+pub(super) use show::describe as report_page;
 pub use show::print_wait;
 
 /// Performs the command.

@@ -100,6 +100,7 @@ pub fn perform(command: &Command, address: &str, options: &ServerOptions) -> Opt
         Command::Import(_) => (false, Err(local_only("`import`"))),
         Command::Init(args) => (args.json, Err(local_only("`init`"))),
         Command::New(args) => (args.json, Err(local_only("`new`"))),
+        Command::Nrepl(_) => (false, Err(local_only("`nrepl`"))),
         Command::Key(_) => (false, Err(local_only("`key`"))),
         Command::Lsp(_) => (false, Err(local_only("`lsp`"))),
         Command::Mcp(_) => (false, Err(local_only("`mcp`"))),

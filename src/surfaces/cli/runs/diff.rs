@@ -52,7 +52,8 @@ pub fn tell(diff: Json, args: &RunsDiff) -> Exit {
     }
 }
 
-fn describe(diff: &Json) -> String {
+/// Returns the differences as text.
+pub(in crate::cli) fn describe(diff: &Json) -> String {
     let mut out = String::new();
     if let Some(texts) = diff["flow"].as_array() {
         out.push_str("flow\n");

@@ -91,7 +91,8 @@ pub fn end(status: &str, ended_at: &Json, as_json: bool) {
     }
 }
 
-fn line(entry: &Json) -> String {
+/// Returns an entry as a line.
+pub(in crate::cli) fn line(entry: &Json) -> String {
     let what = format!(":{}", text(entry, "type"));
     format!(
         "{:>5}  {}  {:<7} {:<12} {}  {}",

@@ -138,6 +138,21 @@ impl RunTable<'_> {
         output::json_part(&text);
     }
 
+    /// Returns the rows below their headings.
+    fn table(self) -> String {
+        table(
+            &[
+                Column::Whole("run"),
+                Column::Cut("flow"),
+                Column::Cut("status"),
+                Column::Extra("started"),
+                Column::Extra("took"),
+                Column::Extra("changed"),
+            ],
+            self.rows,
+        )
+    }
+
     /// Prints the end of the list.
     pub fn end(self) {
         // A page that is not full is the last one.
@@ -151,22 +166,29 @@ impl RunTable<'_> {
         } else if self.rows.is_empty() {
             output::note("no runs");
         } else {
-            output::data(&table(
-                &[
-                    Column::Whole("run"),
-                    Column::Cut("flow"),
-                    Column::Cut("status"),
-                    Column::Extra("started"),
-                    Column::Extra("took"),
-                    Column::Extra("changed"),
-                ],
-                self.rows,
-            ));
+            let next = next.map(str::to_owned);
+            output::data(&self.table());
             if let Some(next) = next {
                 output::note(&format!("more runs: --before {next}"));
             }
         }
     }
+}
+
+/// Returns a page of runs, in the form of the API and as a table.
+///
+/// # Errors
+/// When the runs cannot be read.
+pub(in crate::cli) async fn listed(
+    engine: &Engine,
+    args: &RunsList,
+) -> Result<(Vec<Value>, String), EngineError> {
+    let query = query(engine, args).await?;
+    let shown = find(engine, args, &query).await?.to_json();
+    let mut list = RunTable::new(args, engine.now_ms());
+    list.add(&shown, None);
+    let page = list.table();
+    Ok((shown, page))
 }
 
 /// Returns the query of the first page.

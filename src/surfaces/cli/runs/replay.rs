@@ -87,7 +87,8 @@ fn from_file(file: &Path, app: &dyn App) -> Result<Vec<Replayed>, Report> {
     })
 }
 
-fn describe(run: &Replayed) -> String {
+/// Returns what a replay found as a line.
+pub(in crate::cli) fn describe(run: &Replayed) -> String {
     let steps = match run.answered {
         1 => "1 step".to_owned(),
         count => format!("{count} steps"),
@@ -103,7 +104,8 @@ fn describe(run: &Replayed) -> String {
     )
 }
 
-fn in_json(run: &Replayed) -> serde_json::Value {
+/// Returns what a replay found as JSON. The names of the fields are stable.
+pub(in crate::cli) fn in_json(run: &Replayed) -> serde_json::Value {
     json!({
         "run": run.row.id.as_str(),
         "flow": run.row.flow,

@@ -1,7 +1,7 @@
 //! `flowstone runs show`: prints one run with its steps, in the form of the API.
 
 mod conversation;
-mod one_step;
+pub(in crate::cli) mod one_step;
 
 use flowstone_engine::StepStatus;
 use flowstone_engine::codec;
@@ -61,6 +61,15 @@ pub fn tell(shown: Json, args: &RunsShow) {
             }
         }
     }
+}
+
+/// Returns the page of a run, with why it failed.
+pub(in crate::cli) fn page(shown: &Json) -> String {
+    let mut page = describe_json(shown, false);
+    if !shown["errorText"].is_null() {
+        page.push_str(&error_page(shown, false));
+    }
+    page
 }
 
 /// Returns why a run failed, as part of its page.

@@ -50,6 +50,14 @@ pub fn list_table(waits: &[WaitRow], with_state: bool) {
         output::note("nothing waits");
         return;
     }
+    output::data(&page(waits, with_state));
+    if let Some(wait) = waits.iter().find(|wait| state(wait) == "open") {
+        output::note(&format!("answer {}", how_to_answer(wait)));
+    }
+}
+
+/// Returns waits as a table.
+pub(in crate::cli) fn page(waits: &[WaitRow], with_state: bool) -> String {
     let mut heading = vec![
         Column::Whole("wait"),
         Column::Extra("flow"),
@@ -61,10 +69,7 @@ pub fn list_table(waits: &[WaitRow], with_state: bool) {
         heading.push(Column::Cut("state"));
     }
     let rows = waits.iter().map(|wait| row(wait, with_state));
-    output::data(&table(&heading, rows));
-    if let Some(wait) = waits.iter().find(|wait| state(wait) == "open") {
-        output::note(&format!("answer {}", how_to_answer(wait)));
-    }
+    table(&heading, rows)
 }
 
 fn row(wait: &WaitRow, with_state: bool) -> Vec<String> {

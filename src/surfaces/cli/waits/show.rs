@@ -55,7 +55,8 @@ pub fn print_wait(row: WaitRow) {
     }));
 }
 
-fn describe(report: &WaitReport) -> String {
+/// Returns the page of a wait.
+pub(in crate::cli) fn describe(report: &WaitReport) -> String {
     let row = &report.row;
     let mut lines: Vec<(&str, String)> = vec![
         ("wait", row.id.clone()),

@@ -11,10 +11,16 @@ use crate::cli::rows::{list, maybe, text};
 
 /// Prints the step.
 pub(super) fn tell(step: &Json) {
-    output::data(&describe(step));
+    output::data(&page(step));
+}
+
+/// Returns the page of a step, with why it failed.
+pub(in crate::cli) fn page(step: &Json) -> String {
+    let mut page = describe(step);
     if !step["errorText"].is_null() {
-        output::data(&format!("\n{}", draw_pieces(&step["errorText"], None)));
+        page.push_str(&format!("\n{}", draw_pieces(&step["errorText"], None)));
     }
+    page
 }
 
 fn describe(step: &Json) -> String {

@@ -1,12 +1,17 @@
-//! Splits the typed text into its forms.
+//! Splits a text that is typed at a prompt into its forms. Any alias and any tag is accepted, because the session reads
+//! the text of each form again when it evaluates it.
 
-use flowstone_lang::reader::{ReadContext, ReadError, ReadOptions, Reader};
-use flowstone_lang::value::{Span, Symbol, Value};
+use crate::reader::{ReadContext, ReadError, ReadOptions, Reader};
+use crate::value::{Span, Symbol, Value};
 
-/// A form at the prompt: its text, and the form as far as the prompt needs it.
+/// A form of a typed text.
 #[derive(Debug)]
-pub(crate) struct Typed<'a> {
+pub struct Typed<'a> {
+    /// The text of the form, without blanks around it.
     pub text: &'a str,
+    /// Where its text begins, in bytes.
+    pub start: usize,
+    /// The form as far as it is known without its session.
     pub form: Value,
 }
 
@@ -14,15 +19,17 @@ pub(crate) struct Typed<'a> {
 ///
 /// # Errors
 /// When the text cannot be read; with `at_end`, another line may complete it.
-pub(crate) fn split(text: &str) -> Result<Vec<Typed<'_>>, ReadError> {
+pub fn split_typed(text: &str) -> Result<Vec<Typed<'_>>, ReadError> {
     let mut reader = Reader::new(text, ReadOptions::code(Span::NONE.source));
     let mut cx = AnyName;
     let mut forms = Vec::new();
     let mut start = 0;
     while let Some(form) = reader.next(&mut cx)? {
         let end = reader.position() as usize;
+        let whole = &text[start..end];
         forms.push(Typed {
-            text: text[start..end].trim(),
+            text: whole.trim(),
+            start: start + (whole.len() - whole.trim_start().len()),
             form,
         });
         start = end;
@@ -31,7 +38,7 @@ pub(crate) fn split(text: &str) -> Result<Vec<Typed<'_>>, ReadError> {
 }
 
 /// Returns the text of the first form.
-pub(crate) fn first(text: &str) -> Option<&str> {
+pub fn first_typed(text: &str) -> Option<&str> {
     let mut reader = Reader::new(text, ReadOptions::code(Span::NONE.source));
     reader.next(&mut AnyName).ok()??;
     text.get(..reader.position() as usize).map(str::trim)
@@ -67,7 +74,7 @@ mod tests {
     use super::*;
 
     fn texts(text: &str) -> Vec<&str> {
-        let forms = split(text).expect("readable");
+        let forms = split_typed(text).expect("readable");
         forms.into_iter().map(|typed| typed.text).collect()
     }
 
@@ -81,10 +88,10 @@ mod tests {
     #[test]
     fn an_open_form_requests_another_line() {
         for text in ["(", "[1 {", "\"abc", "'", "(str \"a"] {
-            assert!(split(text).expect_err(text).at_end, "{text}");
+            assert!(split_typed(text).expect_err(text).at_end, "{text}");
         }
         for text in [")", "{:a}", "(]"] {
-            assert!(!split(text).expect_err(text).at_end, "{text}");
+            assert!(!split_typed(text).expect_err(text).at_end, "{text}");
         }
     }
 }
