@@ -137,7 +137,11 @@ fn runs_are_forked_replayed_compared_and_moved() {
     let lines: Vec<&str> = ran.out.lines().collect();
     assert_eq!(lines[0], "{:total 41}", "{} {}", ran.out, ran.err);
     assert_eq!(lines[2..4], ["2", "{:total 101}"]);
-    assert!(lines[4].contains("[\"last\" \"different request\"]"), "{}", lines[4]);
+    assert!(
+        lines[4].contains("[\"last\" \"different request\"]"),
+        "{}",
+        lines[4]
+    );
     assert_eq!(lines[6], "1");
     assert!(
         ran.err.contains("is already completed") || ran.err.contains("E05"),

@@ -408,7 +408,9 @@ impl<'a> Evaluator<'a> {
             && matches!(**stop, Stop::Interrupted(_) | Stop::Cancelled)
         {
             // No key was pressed here.
-            let text = stop.to_string().replace("interrupted by Ctrl-C", "interrupted");
+            let text = stop
+                .to_string()
+                .replace("interrupted by Ctrl-C", "interrupted");
             target.print(Stream::Error, &format!("{text}\n"));
             return Failed::Interrupted;
         }
