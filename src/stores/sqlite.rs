@@ -22,6 +22,7 @@ mod open;
 mod owner;
 mod payload;
 mod queue;
+mod registry;
 pub mod resource;
 mod run_tree;
 mod runs;
@@ -187,6 +188,7 @@ fn stores(
         changesets: sqlite.clone(),
         search: sqlite.clone(),
         tokens: sqlite.clone(),
+        registry: sqlite.clone(),
         upkeep: sqlite,
     }
 }
