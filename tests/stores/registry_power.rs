@@ -34,7 +34,10 @@ fn versions_left(image: &Image) -> i64 {
         let Some(flow) = registry.find("report").await.expect("readable") else {
             return 0;
         };
-        let versions = registry.versions("report", None, 100).await.expect("a list");
+        let versions = registry
+            .versions("report", None, 100)
+            .await
+            .expect("a list");
         assert_eq!(versions.len() as i64, flow.head);
         for version in &versions {
             let found = registry.files(version).await.expect("its files");
@@ -82,7 +85,11 @@ fn acknowledged_versions_survive_a_loss_of_power() {
     assert!(images.len() > 40, "{} images", images.len());
     for image in &images {
         let left = versions_left(image).cast_unsigned();
-        assert!(left >= image.note, "{left} left, {} acknowledged", image.note);
+        assert!(
+            left >= image.note,
+            "{left} left, {} acknowledged",
+            image.note
+        );
     }
     assert!(images.iter().any(|image| image.note > 35));
 }
