@@ -49,7 +49,8 @@ use flowstone_model::ids::RunId;
 use flowstone_model::kv::KvEntry;
 use flowstone_model::limits::Limits;
 use flowstone_model::ports::{
-    Admission, BulkAdmission, Delivered, Delivery, PastDelivery, Queue, QueuePlace, StartRules,
+    Admission, BulkAdmission, Delivered, Delivery, PastDelivery, Queue, QueuePlace, ResourcePage,
+    ResourceQuery, ResourceRow, StartRules,
 };
 use flowstone_model::ports::{
     Adoption, Agenda, BackedUp, Batch, BlobRow, BlobWriter, Blobs, Changesets, Claim, ClaimBy,
@@ -59,7 +60,6 @@ use flowstone_model::ports::{
     SignalRow, StoreError, StoredInput, Stores, Sweep, Tables, Taken, Upkeep, Usage, Verified,
     WaitFilter, WaitRow, Waits, WaitsAnswer, wall_clock_ms,
 };
-use flowstone_model::ports::{ResourcePage, ResourceQuery, ResourceRow};
 use flowstone_model::resource::SearchEntry;
 use flowstone_model::rules;
 use flowstone_model::rules::rows::ReceiptRows as _;
