@@ -136,6 +136,7 @@ mod quarantine;
 mod queue;
 mod recording;
 mod reference;
+mod registry;
 #[cfg(unix)]
 mod remote;
 #[cfg(unix)]

@@ -15,6 +15,7 @@ mod run;
 mod server;
 mod steps;
 mod trees;
+mod versions;
 mod waking;
 mod world;
 
@@ -125,6 +126,11 @@ const ROWS: &[Row] = &[
         name: "next and submit with a document",
         target: "CPU < 2 ms",
         measure: trees::with_document,
+    },
+    Row {
+        name: "1,000 versions of each of 100 flows",
+        target: "push, list, diff < 20 ms; < 1,000 bytes each",
+        measure: versions::of_many_flows,
     },
 ];
 

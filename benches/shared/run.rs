@@ -46,6 +46,7 @@ pub fn new_run(loaded: &LoadedFlow, number: usize, input: String) -> NewRun {
         parent: None,
         deadline_ms: None,
         trace: None,
+        version: None,
         is_taken: false,
     }
 }

@@ -1,6 +1,7 @@
 //! The flows that a server serves: read from their files, and read again when these change.
 //!
-//! A file that can no longer be used keeps the flow that it had before. A flow whose file is gone is gone, too.
+//! A file that can no longer be used keeps the flow that it had before. A flow whose file is gone is gone, too. Once a version
+//! of a flow is released in the registry, that version is served instead of the file; an archived flow is not served.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -14,6 +15,7 @@ use crate::diagnostic::Severity;
 use crate::disk::changes::{Stamp, gather};
 use crate::engine::Engine;
 use crate::flow::LoadedFlow;
+use crate::registered::Releases;
 
 /// How often files are looked at, at most.
 const LOOK_EVERY_MS: i64 = 500;
@@ -22,13 +24,28 @@ const LOOK_EVERY_MS: i64 = 500;
 #[derive(Debug)]
 pub struct ServedFlow {
     pub slug: String,
+    /// Its file; empty for a version of the registry.
     pub path: PathBuf,
-    /// The path from the project's folder.
+    /// The path from the project's folder, or the version: `SLUG@N`.
     pub name: String,
     /// The last text of the file that could be used.
     pub loaded: LoadedFlow,
     /// Tags of the flow, as access tokens name them.
     pub labels: Vec<String>,
+}
+
+impl ServedFlow {
+    /// Returns the flow of a version of the registry.
+    pub fn of_version(slug: &str, loaded: LoadedFlow) -> ServedFlow {
+        let number = loaded.version.map_or(0, |version| version.number);
+        ServedFlow {
+            slug: slug.to_owned(),
+            labels: labels_of(&loaded),
+            path: PathBuf::new(),
+            name: format!("{slug}@{number}"),
+            loaded,
+        }
+    }
 }
 
 /// Something that keeps a flow from being served as its file is.
@@ -60,6 +77,12 @@ pub struct Catalog {
     paths: Vec<PathBuf>,
     stamp: Cell<Stamp>,
     looked_ms: Cell<Option<i64>>,
+    /// The flows of the files.
+    files: RefCell<BTreeMap<String, Rc<ServedFlow>>>,
+    file_problems: RefCell<Vec<CatalogProblem>>,
+    releases: RefCell<Rc<Releases>>,
+    asked_ms: Cell<Option<i64>>,
+    /// The flows that are served.
     flows: RefCell<BTreeMap<String, Rc<ServedFlow>>>,
     interfaces: RefCell<Vec<ServedInterface>>,
     mcp: RefCell<Vec<ServedMcp>>,
@@ -80,6 +103,10 @@ impl Catalog {
             paths,
             stamp: Cell::default(),
             looked_ms: Cell::new(None),
+            files: RefCell::default(),
+            file_problems: RefCell::default(),
+            releases: RefCell::default(),
+            asked_ms: Cell::new(None),
             flows: RefCell::default(),
             interfaces: RefCell::default(),
             mcp: RefCell::default(),
@@ -123,13 +150,42 @@ impl Catalog {
         flow.map(|flow| flow.labels.clone()).unwrap_or_default()
     }
 
-    fn refresh(&self, engine: &Engine) {
-        let now_ms = engine.now_ms();
-        let is_fresh = |looked: i64| (0..LOOK_EVERY_MS).contains(&(now_ms - looked));
-        if self.looked_ms.get().is_some_and(is_fresh) {
+    /// Follows the releases of the registry. Called before the catalog is asked, at least as often as files are looked at.
+    pub async fn follow(&self, engine: &Engine) {
+        if !is_due(&self.asked_ms, engine.now_ms()) {
             return;
         }
-        self.looked_ms.set(Some(now_ms));
+        let known = self.releases.borrow().clone();
+        match known.refreshed(engine).await {
+            Ok(Some(releases)) => {
+                self.releases.replace(Rc::new(releases));
+                self.merge();
+            }
+            Ok(None) => {}
+            Err(error) => {
+                tracing::warn!(code = error.code(), "the registry cannot be read: {error}");
+            }
+        }
+    }
+
+    /// Returns the flows whose released version differs from their file: slug, file and number of the version.
+    pub fn differing(&self, engine: &Engine) -> Vec<(String, String, i64)> {
+        self.refresh(engine);
+        let flows = self.flows.borrow();
+        let files = self.files.borrow();
+        let pairs = flows.values().filter_map(|flow| {
+            let version = flow.loaded.version?;
+            let file = files.get(&flow.slug)?;
+            let is_same = file.loaded.flow.digest == flow.loaded.flow.digest;
+            (!is_same).then(|| (flow.slug.clone(), file.name.clone(), version.number))
+        });
+        pairs.collect()
+    }
+
+    fn refresh(&self, engine: &Engine) {
+        if !is_due(&self.looked_ms, engine.now_ms()) {
+            return;
+        }
         let files = gather(&self.paths);
         let stamp = Stamp::of(&files, &gather(&engine.shared_code().paths()));
         if self.stamp.replace(stamp) == stamp {
@@ -157,6 +213,30 @@ impl Catalog {
             }
             flows.insert(served.slug.clone(), served);
         }
+        *self.files.borrow_mut() = flows;
+        *self.file_problems.borrow_mut() = problems;
+        self.merge();
+    }
+
+    /// Puts the released versions in the place of the files.
+    fn merge(&self) {
+        let mut flows = self.files.borrow().clone();
+        let mut problems = self.file_problems.borrow().clone();
+        let releases = self.releases.borrow();
+        flows.retain(|slug, _| !releases.replaces(slug));
+        for (slug, live) in releases.live() {
+            match &live.flow {
+                Ok(loaded) => {
+                    let served = ServedFlow::of_version(slug, loaded.clone());
+                    flows.insert(slug.to_owned(), Rc::new(served));
+                }
+                Err((code, message)) => problems.push(CatalogProblem {
+                    file: format!("{slug}@{}", live.number),
+                    code: *code,
+                    message: message.clone(),
+                }),
+            }
+        }
         *self.interfaces.borrow_mut() = served_interfaces(&flows, &mut problems);
         *self.mcp.borrow_mut() = served_mcp(&flows, &mut problems);
         *self.flows.borrow_mut() = flows;
@@ -183,8 +263,8 @@ impl Catalog {
             .iter()
             .find(|finding| finding.severity == Severity::Error);
         let earlier = || {
-            let flows = self.flows.borrow();
-            flows.values().find(|flow| flow.path == path).cloned()
+            let files = self.files.borrow();
+            files.values().find(|flow| flow.path == path).cloned()
         };
         if let Some(worst) = worst {
             let problem = CatalogProblem {
@@ -209,6 +289,16 @@ impl Catalog {
             loaded,
         })))
     }
+}
+
+/// Tells whether it is time to look again, and notes that.
+fn is_due(last_ms: &Cell<Option<i64>>, now_ms: i64) -> bool {
+    let is_fresh = |last: i64| (0..LOOK_EVERY_MS).contains(&(now_ms - last));
+    let is_due = !last_ms.get().is_some_and(is_fresh);
+    if is_due {
+        last_ms.set(Some(now_ms));
+    }
+    is_due
 }
 
 /// Returns the interfaces of flows, without those that have the address of another one.

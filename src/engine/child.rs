@@ -16,11 +16,13 @@ use crate::flow::{self, Flow, LoadedFlow, activated, coerce_input, name_of};
 use crate::ids::RunId;
 use crate::limits::Limits;
 use crate::ports::{NewRun, Parent, RunRow, mix};
+use crate::registry::Target;
 use crate::sealed;
 use crate::spans::send_ends;
 use crate::start;
 use crate::step::{Effect, LocalFuture, Outcome, Step, StepContext, StepError, StepSpec};
 use crate::trace::TraceOrigin;
+use called::Named;
 
 /// Starts a child run.
 pub(crate) struct CallFlow;
@@ -149,6 +151,7 @@ async fn start_in(
         started_by: "call".to_owned(),
         origin: None,
         is_taken: false,
+        version: loaded.version,
         trace: cx.span_of_step().map(TraceOrigin::Parent),
         deadline_ms: timeout(config).map(|timeout| cx.now_ms() + timeout),
         parent: Some(Parent {
@@ -212,11 +215,16 @@ async fn load(
     slug: &str,
     version: Option<&Value>,
 ) -> Result<LoadedFlow, StepError> {
+    let of = |named| called::named(cx, parent, (slug, named));
     let checked = match version {
-        None | Some(Value::Nil | Value::Int(0)) => called::program(cx, parent, slug).await?,
-        Some(Value::Keyword(name)) if name.is("latest") || name.is("draft") => {
+        None | Some(Value::Nil) => called::program(cx, parent, slug).await?,
+        Some(Value::Keyword(name)) if name.is("latest") => {
             called::program(cx, parent, slug).await?
         }
+        Some(Value::Int(0)) => of(Named::Target(Target::Draft)).await?,
+        Some(Value::Keyword(name)) if name.is("draft") => of(Named::Target(Target::Draft)).await?,
+        Some(Value::Keyword(name)) if name.is("live") => of(Named::Target(Target::Live)).await?,
+        Some(Value::Int(number)) if *number > 0 => of(Named::Number(*number)).await?,
         Some(Value::Text(hash)) => match cx.own_stores().runs.program(hash).await? {
             Some(program) => flow::reload(&Session::new(), &program),
             None => {
@@ -227,7 +235,7 @@ async fn load(
         },
         Some(other) => {
             let message = format!(
-                "`:version` is the hash of a program, 0 or `:latest`, not {}",
+                "`:version` is a number, `:live`, `:draft`, `:latest` or the hash of a program, not {}",
                 other.kind()
             );
             return Err(StepError::config("E0712", message));

@@ -13,12 +13,13 @@ use flowstone_lang::value::Value;
 
 use crate::diagnostic::Diagnostic;
 use crate::flow::{
-    Checked, FlowFiles, Main, Siblings, Surroundings, check_code, read, wider_limits,
+    Checked, FlowFiles, Main, Siblings, StoredFiles, Surroundings, check_code, read, wider_limits,
 };
 use crate::format::{CompiledFlow, Formats};
 use crate::libraries::LibraryFiles;
 use crate::limits::Limits;
 use crate::permission::{PROTECTED, has_protected};
+use crate::registry::MAIN_FILE;
 use crate::rooted::{Root, read_named};
 use crate::step::Step;
 
@@ -272,6 +273,44 @@ pub fn check_made(
         settings: None,
     };
     check_code(session, checked, around)
+}
+
+/// As [`load`], for the texts of a stored version by their paths. Its main file is [`MAIN_FILE`].
+pub fn load_version(session: &Session, slug: &str, texts: &BTreeMap<String, String>) -> Checked {
+    let name = format!("{slug}.edn");
+    let main = Main {
+        name: &name,
+        text: texts.get(MAIN_FILE).map(String::as_str).unwrap_or_default(),
+        stem: slug,
+        is_stored: false,
+    };
+    read(session, &StoredFiles(texts.clone()), &main)
+}
+
+/// As [`check_in`], for the texts of a stored version.
+pub fn check_version(
+    session: &Session,
+    (slug, texts): (&str, &BTreeMap<String, String>),
+    (steps, project): (&[Box<dyn Step>], InProject<'_>),
+) -> Checked {
+    let checked = load_version(session, slug, texts);
+    let siblings = SiblingFlows {
+        root: project.root,
+        beside: None,
+        formats: project.formats,
+    };
+    let around = Surroundings {
+        steps,
+        siblings: Some(&siblings),
+        settings: Some(project.settings),
+    };
+    let mut checked = check_code(session, checked, around);
+    if let Some(loaded) = &checked.loaded {
+        let limits = Limits::of(project.settings);
+        let wider = wider_limits(&loaded.flow, &limits, session);
+        checked.findings.extend(wider);
+    }
+    checked
 }
 
 /// Reads the flow that was made of a file of another format, as [`load`] reads a flow file.

@@ -205,6 +205,7 @@ impl Interactive<'_> {
             origin: None,
             parent: None,
             trace: None,
+            version: None,
             deadline_ms: None,
             is_taken: true,
         };

@@ -37,6 +37,7 @@ pub mod outside;
 mod prepare;
 pub mod proofs;
 pub mod redact;
+mod registered;
 mod report;
 pub mod resources;
 mod runs;
@@ -61,7 +62,7 @@ pub(crate) use flowstone_flow::{
 };
 pub use flowstone_model::{
     blob, changeset, codec, diagnostic, duration, feed_event, form, ids, json, kv, limits, ports,
-    private, resource, rooted, schema, server_file, table, text, token, trace, viewer,
+    private, registry, resource, rooted, schema, server_file, table, text, token, trace, viewer,
 };
 
 pub use asker::{AskPermission, Asker, Permission, PermissionQuestion};

@@ -235,6 +235,7 @@ impl Engine {
             origin: None,
             parent: None,
             trace: options.trace,
+            version: loaded.version,
             deadline_ms: options
                 .timeout
                 .map(|timeout| now_ms.saturating_add(crate::duration::millis(timeout))),

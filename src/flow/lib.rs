@@ -42,7 +42,7 @@ pub mod workspace;
 
 pub use flowstone_model::{
     blob, changeset, codec, diagnostic, duration, ids, jobs, json, kv, limits, ports, private,
-    redact, resource, rooted, schema, server_file, table, text, trace,
+    redact, registry, resource, rooted, schema, server_file, table, text, trace,
 };
 
 pub use interrupt::Interrupt;

@@ -24,6 +24,7 @@ pub mod ports;
 pub mod private;
 pub mod redact;
 pub mod redact_changes;
+pub mod registry;
 pub mod resource;
 pub mod resource_value;
 pub mod rooted;

@@ -18,6 +18,7 @@ mod listing;
 mod live;
 mod probe;
 mod queue;
+mod registry;
 mod resources;
 mod runs;
 mod search;
@@ -55,6 +56,7 @@ pub use queue::{
     Admission, BulkAdmission, LimitRule, OnConflict, OnNewVersion, Queue, QueuePlace, QueueReason,
     RateRule, SlotRule, StartDecision, StartRules,
 };
+pub use registry::{Registry, RegistryAnswer};
 pub use resources::{Gone, ResourcePage, ResourceQuery, ResourceRow, ResourceSort, Resources};
 pub use runs::{
     Adoption, Claim, ClaimBy, FlowVersion, Import, ImportedRun, ImportedWait, NewRun, Parent,
@@ -115,6 +117,7 @@ pub struct Stores {
     pub changesets: Arc<dyn Changesets>,
     pub search: Arc<dyn SearchIndex>,
     pub tokens: Arc<dyn Tokens>,
+    pub registry: Arc<dyn Registry>,
     pub upkeep: Arc<dyn Upkeep>,
 }
 

@@ -13,5 +13,6 @@ pub mod deliveries;
 pub mod jobs;
 pub mod lease;
 pub mod queue;
+pub mod registry;
 pub mod rows;
 pub mod run_tree;

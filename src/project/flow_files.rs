@@ -8,7 +8,7 @@ use flowstone_engine::disk;
 use flowstone_flow::flow::{self, Checked, LoadedFlow};
 use flowstone_flow::format::Formats;
 use flowstone_flow::step::Step;
-use flowstone_model::diagnostic::Severity;
+use flowstone_model::diagnostic::{Diagnostic, Severity};
 use flowstone_model::ports::Program;
 
 /// A flow file.
@@ -73,6 +73,8 @@ pub struct TextFinding {
     pub severity: Severity,
     pub code: &'static str,
     pub message: String,
+    /// The name of the file, if there is a place.
+    pub file: Option<String>,
     /// Counted from 1; 0 where there is no place.
     pub line: usize,
     pub column: usize,
@@ -89,19 +91,24 @@ pub fn check_text(
     let Checked {
         loaded, findings, ..
     } = disk::check_text(session, text, place, steps);
+    (loaded, text_findings(session, findings))
+}
+
+/// Returns findings with their places in lines and columns.
+pub fn text_findings(session: &Session, findings: Vec<Diagnostic>) -> Vec<TextFinding> {
     let sources = session.world().sources.borrow();
     let findings = findings.into_iter().map(|finding| {
-        let place = sources
-            .get(finding.span.source)
-            .map(|source| source.line_column(finding.span.start));
+        let source = sources.get(finding.span.source);
+        let place = source.as_ref().map(|it| it.line_column(finding.span.start));
         TextFinding {
             severity: finding.severity,
             code: finding.code,
             message: finding.message,
+            file: source.as_ref().map(|it| it.name.to_string()),
             line: place.map_or(0, |place| place.line as usize),
             column: place.map_or(0, |place| place.column as usize),
             hints: finding.hints,
         }
     });
-    (loaded, findings.collect())
+    findings.collect()
 }

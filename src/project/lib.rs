@@ -8,6 +8,7 @@
 pub mod connections;
 pub mod flow_files;
 pub mod knowledge;
+pub mod registry;
 pub mod rows;
 pub mod search;
 pub mod workspace;

@@ -52,6 +52,8 @@ use flowstone_flow::step::{
 };
 use flowstone_lang::value::Value;
 
+pub use difference::{Hunks, unified};
+
 use crate::fields::Fields;
 use crate::operation::choose;
 use error::FilesError;

@@ -17,6 +17,7 @@ mod kv;
 mod lease;
 mod listing;
 mod queue;
+mod registry;
 mod resources;
 mod rollback;
 mod run_tree;
@@ -126,6 +127,7 @@ impl Memory {
             changesets: session.clone(),
             search: session.clone(),
             tokens: session.clone(),
+            registry: session.clone(),
             upkeep: session,
         }
     }

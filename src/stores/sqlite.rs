@@ -22,6 +22,7 @@ mod open;
 mod owner;
 mod payload;
 mod queue;
+mod registry;
 pub mod resource;
 mod run_tree;
 mod runs;
@@ -48,17 +49,15 @@ use flowstone_model::ids::RunId;
 use flowstone_model::kv::KvEntry;
 use flowstone_model::limits::Limits;
 use flowstone_model::ports::{
-    Admission, BulkAdmission, Delivered, Delivery, PastDelivery, Queue, QueuePlace, StartRules,
+    Admission, Adoption, Agenda, BackedUp, Batch, BlobRow, BlobWriter, Blobs, BulkAdmission,
+    Changesets, Claim, ClaimBy, Completion, Counts, Delivered, Delivery, Entry, Feed, FeedDetail,
+    FeedPage, FlowVersion, Import, Journal, Kv, NewRun, PastDelivery, PlanChange, PortFuture,
+    Probe, Program, ProjectFeedPage, Queue, QueuePlace, Receipt, Removed, ResourcePage,
+    ResourceQuery, ResourceRow, Resources, RunFilter, RunQuery, RunRow, RunStatus, RunSummary,
+    Runs, ScheduleRow, Setback, SignalFilter, SignalRow, StartRules, StoreError, StoredInput,
+    Stores, Sweep, Tables, Taken, Upkeep, Usage, Verified, WaitFilter, WaitRow, Waits, WaitsAnswer,
+    wall_clock_ms,
 };
-use flowstone_model::ports::{
-    Adoption, Agenda, BackedUp, Batch, BlobRow, BlobWriter, Blobs, Changesets, Claim, ClaimBy,
-    Completion, Counts, Entry, Feed, FeedDetail, FeedPage, FlowVersion, Import, Journal, Kv,
-    NewRun, PlanChange, PortFuture, Probe, Program, ProjectFeedPage, Receipt, Removed, Resources,
-    RunFilter, RunQuery, RunRow, RunStatus, RunSummary, Runs, ScheduleRow, Setback, SignalFilter,
-    SignalRow, StoreError, StoredInput, Stores, Sweep, Tables, Taken, Upkeep, Usage, Verified,
-    WaitFilter, WaitRow, Waits, WaitsAnswer, wall_clock_ms,
-};
-use flowstone_model::ports::{ResourcePage, ResourceQuery, ResourceRow};
 use flowstone_model::resource::SearchEntry;
 use flowstone_model::rules;
 use flowstone_model::rules::rows::ReceiptRows as _;
@@ -187,6 +186,7 @@ fn stores(
         changesets: sqlite.clone(),
         search: sqlite.clone(),
         tokens: sqlite.clone(),
+        registry: sqlite.clone(),
         upkeep: sqlite,
     }
 }

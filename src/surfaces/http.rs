@@ -26,6 +26,7 @@ mod origin;
 mod pages;
 mod problem;
 mod rates;
+mod registry;
 mod request;
 mod resources;
 mod rights;
@@ -97,6 +98,7 @@ const OPERATIONS: &[fn() -> Operations] = &[
     jobs::operations,
     openapi::operations,
     pages::operations,
+    registry::operations,
     resources::operations,
     runs::operations,
     schedules::operations,

@@ -15,6 +15,10 @@ use flowstone_engine::codec;
 use flowstone_engine::ids::{RunId, StepPath};
 use flowstone_engine::ports::*;
 use flowstone_engine::redact::Redactors;
+use flowstone_engine::registry::{
+    Added, FlowName, FlowRow, Moved, NewRelease, NewVersion, ReleaseRow, Target as FlowTarget,
+    VersionFiles, VersionRow,
+};
 use flowstone_engine::resource::SearchEntry;
 use flowstone_engine::table::csv::{ExportCsv, ExportedCsv, StageCsv, StagedCsv};
 use flowstone_engine::table::{TableOp, TableQuery};
@@ -227,6 +231,7 @@ impl World {
             changesets: Arc::new(Nothing),
             search: Arc::new(Nothing),
             tokens: Arc::new(Nothing),
+            registry: Arc::new(Nothing),
         }
     }
 
@@ -407,6 +412,48 @@ impl Tokens for Nothing {
         unused()
     }
     fn revoke_token(&self, _: &str, _: i64) -> PortFuture<'_, bool> {
+        unused()
+    }
+}
+
+impl Registry for Nothing {
+    fn add_version(&self, _: NewVersion) -> PortFuture<'_, RegistryAnswer<Added>> {
+        unused()
+    }
+    fn move_live(&self, _: NewRelease) -> PortFuture<'_, RegistryAnswer<Moved>> {
+        unused()
+    }
+    fn archive(&self, _: &FlowName, _: Option<i64>) -> PortFuture<'_, RegistryAnswer<FlowRow>> {
+        unused()
+    }
+    fn flow(&self, _: &FlowName) -> PortFuture<'_, Option<FlowRow>> {
+        unused()
+    }
+    fn flows(&self, _: &str) -> PortFuture<'_, Vec<FlowRow>> {
+        unused()
+    }
+    fn version(&self, _: &FlowName, _: i64) -> PortFuture<'_, Option<VersionRow>> {
+        unused()
+    }
+    fn revision(&self, _: &FlowName, _: &str) -> PortFuture<'_, Option<VersionRow>> {
+        unused()
+    }
+    fn versions(&self, _: &FlowName, _: Option<i64>, _: usize) -> PortFuture<'_, Vec<VersionRow>> {
+        unused()
+    }
+    fn as_of(&self, _: &FlowName, _: FlowTarget, _: i64) -> PortFuture<'_, Option<VersionRow>> {
+        unused()
+    }
+    fn files(&self, _: &str) -> PortFuture<'_, Option<VersionFiles>> {
+        unused()
+    }
+    fn releases(&self, _: &FlowName, _: usize) -> PortFuture<'_, Vec<ReleaseRow>> {
+        unused()
+    }
+    fn version_at(&self, _: &FlowName, _: &str) -> PortFuture<'_, Option<i64>> {
+        unused()
+    }
+    fn check_out(&self, _: &FlowName, _: &str, _: i64) -> PortFuture<'_, ()> {
         unused()
     }
 }

@@ -139,7 +139,7 @@ fn an_error_of_a_child_is_the_error_of_its_step() {
     );
     check(
         "(flow/call-flow :double {:n 1} {:version 3})",
-        expect!["failed E0712 `:version` is the hash of a program, 0 or `:latest`, not an integer"],
+        expect!["failed E1401 the flow `double` has no version 3"],
     );
     check("(flow/call-flow :double {:n 1} {:version 0})", expect!["2"]);
     check(

@@ -34,6 +34,7 @@ fn stored_run(id: &str, now_ms: i64) -> NewRun {
         parent: None,
         deadline_ms: None,
         trace: None,
+        version: None,
         is_taken: false,
     }
 }
@@ -73,6 +74,7 @@ fn ten(stores: &Stores) {
             }),
             deadline_ms: None,
             trace: None,
+            version: None,
             is_taken: false,
         };
         block_on(stores.runs.create(run)).expect("it is added");

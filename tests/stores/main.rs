@@ -33,6 +33,8 @@ mod policy;
 mod power;
 mod prompt;
 mod queue;
+mod registry;
+mod registry_power;
 mod runs;
 mod saga;
 mod search;
@@ -73,6 +75,7 @@ mod memory {
     mod policy;
     mod prompt;
     mod queue;
+    mod registry;
     mod runs;
     mod saga;
     mod search;

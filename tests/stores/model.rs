@@ -360,6 +360,7 @@ fn new_run(run: usize) -> NewRun {
         parent: None,
         deadline_ms: None,
         trace: None,
+        version: None,
         is_taken: false,
     }
 }

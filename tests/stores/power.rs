@@ -47,6 +47,7 @@ fn new_run() -> NewRun {
         parent: None,
         deadline_ms: None,
         trace: None,
+        version: None,
         is_taken: false,
     }
 }

@@ -78,6 +78,10 @@ const GRANTED: &[(&str, &str)] = &[
         "starts `ssh`, which `cx.gate().program()` granted, for an address that the guard has checked",
     ),
     ("src/steps/table/csv.rs", "paths come from `cx.gate()`"),
+    (
+        "src/project/registry/copy.rs",
+        "writes the file that a person names for `flows pull`; no step uses it",
+    ),
     ("src/project/search/flows.rs", "only its tests write files"),
     (
         "src/project/workspace/docs/build.rs",

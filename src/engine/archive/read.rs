@@ -226,6 +226,8 @@ fn read_row(fields: &Fields<'_>) -> Read<RunRow> {
         trace: fields
             .maybe("trace")?
             .and_then(|text| TraceOrigin::parse(&text)),
+        // A number in the registry of another project.
+        version: None,
         pass: fields.int_in("pass", 0..=i64::from(u32::MAX))?,
         force: fields.0.get("force").is_some(),
         ended_ms: fields.maybe_time("ended")?,

@@ -16,6 +16,8 @@ use crate::flow::{self, Checked, LoadedFlow, name_of};
 use crate::format::{CompiledFlow, FlowContract, FormatError};
 use crate::json::from_json;
 use crate::ports::RunRow;
+use crate::registered;
+use crate::registry::{FlowName, Target, VersionRow};
 use crate::step::{StepContext, StepError};
 
 /// Number of texts that a session reads. It keeps all of them.
@@ -59,9 +61,20 @@ pub(super) async fn program(
     })
 }
 
-/// Finds the file of a called flow. Flow files come first; a path means a file of another format.
+/// Finds a called flow. A run of a version of the registry calls versions; otherwise flow files come first, and a path means
+/// a file of another format.
 async fn called(cx: &StepContext, parent: &RunRow, slug: &str) -> Result<Called, StepError> {
     let services = &cx.scope().services;
+    let stores = cx.own_stores();
+    refuse_archived(cx, slug).await?;
+    if let Some(target) = registered::target_of(parent) {
+        let rows = (&*stores.registry, &*stores.runs);
+        let version = registered::version_for(rows, parent, (slug, target)).await?;
+        if let Some(version) = version {
+            let checked = of_version(cx, &version, Some(target)).await?;
+            return Ok(Called::Flow(Box::new(checked)));
+        }
+    }
     let program = cx.own_stores().runs.program(&parent.program).await?;
     let name = program.and_then(|program| flow::program_name(&program));
     let beside = name.and_then(|name| folder(cx.project_root(), &name));
@@ -82,6 +95,79 @@ async fn called(cx: &StepContext, parent: &RunRow, slug: &str) -> Result<Called,
         .compile(services.view(), &found.file.path)
         .await;
     compiled.map(Called::Compiled).map_err(not_compiled)
+}
+
+/// Refuses to start an archived flow.
+async fn refuse_archived(cx: &StepContext, slug: &str) -> Result<(), StepError> {
+    let row = cx
+        .own_stores()
+        .registry
+        .flow(&FlowName::local(slug))
+        .await?;
+    if row.is_none_or(|row| row.archived_ms.is_none()) {
+        return Ok(());
+    }
+    let message = format!("the flow `{slug}` is archived");
+    Err(StepError::new(registered::ARCHIVED, "archived", message)
+        .hint(format!("`flowstone flows archive {slug} --undo` ends that")))
+}
+
+/// Reads the flow of a version.
+async fn of_version(
+    cx: &StepContext,
+    version: &VersionRow,
+    target: Option<Target>,
+) -> Result<Checked, StepError> {
+    let registry = &*cx.own_stores().registry;
+    let texts = registered::texts_of(registry, version).await?;
+    let mut checked = disk::load_version(&reader(), &version.flow.slug, &texts);
+    registered::pin(&mut checked, version, target);
+    Ok(checked)
+}
+
+/// Which version of a called flow a config names.
+pub(super) enum Named {
+    Number(i64),
+    Target(Target),
+}
+
+/// Returns the program of a version that a config names; for the draft of a flow that was never pushed, that of its file.
+///
+/// # Errors
+/// When there is no such version, or the flow has no release.
+pub(super) async fn named(
+    cx: &StepContext,
+    parent: &RunRow,
+    (slug, named): (&str, Named),
+) -> Result<Checked, StepError> {
+    let registry = &*cx.own_stores().registry;
+    let flow = FlowName::local(slug);
+    let row = registry.flow(&flow).await?;
+    let (number, target) = match (&row, named) {
+        (None, Named::Target(Target::Draft)) => return program(cx, parent, slug).await,
+        (_, Named::Number(number)) => (Some(number), None),
+        (Some(row), Named::Target(Target::Draft)) => (Some(row.head), Some(Target::Draft)),
+        (row, Named::Target(Target::Live)) => {
+            let live = row.as_ref().and_then(|row| row.live);
+            (live, Some(Target::Live))
+        }
+    };
+    refuse_archived(cx, slug).await?;
+    let Some(number) = number else {
+        let message = format!("the flow `{slug}` has no released version");
+        return Err(
+            StepError::new(registered::NOT_RELEASED, "not-found", message)
+                .hint(format!("`flowstone flows release {slug}` releases one")),
+        );
+    };
+    match registry.version(&flow, number).await? {
+        Some(version) => of_version(cx, &version, target).await,
+        None => {
+            let message = format!("the flow `{slug}` has no version {number}");
+            Err(StepError::new(registered::NO_VERSION, "not-found", message)
+                .hint(format!("`flowstone flows versions {slug}` lists them")))
+        }
+    }
 }
 
 fn not_called(slug: &str, near: Option<&str>, why: NotCalled) -> StepError {

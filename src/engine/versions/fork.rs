@@ -107,6 +107,10 @@ impl Engine {
             origin: Some(run.clone()),
             parent: None,
             trace: None,
+            version: match &options.flow {
+                Some(edited) => edited.version,
+                None => row.version,
+            },
             deadline_ms: None,
             is_taken: false,
         };

@@ -17,6 +17,7 @@ use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::flow::LoadedFlow;
 use crate::ports::{PlanChange, ScheduleRow, StartDecision, StoreError};
+use crate::registered::Releases;
 use crate::schedule::Schedule;
 use crate::start::StartedRun;
 
@@ -31,6 +32,10 @@ pub struct Planner {
     /// The state of the files when they were last read.
     stamp: Stamp,
     looked_ms: i64,
+    /// The flows of the files.
+    files: Vec<Planned>,
+    releases: Releases,
+    /// The flows with schedules: released versions, and files of flows without a release.
     flows: Vec<Planned>,
     /// Whether the schedules of the files are registered in the store.
     is_registered: bool,
@@ -38,7 +43,9 @@ pub struct Planner {
 }
 
 /// A flow with schedules.
+#[derive(Clone)]
 struct Planned {
+    /// Its file, or its version in the registry: `SLUG@N`.
     file: PathBuf,
     loaded: LoadedFlow,
 }
@@ -52,6 +59,8 @@ impl Planner {
             watch,
             stamp: Stamp::default(),
             looked_ms: i64::MIN,
+            files: Vec::new(),
+            releases: Releases::default(),
             flows: Vec::new(),
             is_registered: false,
             next_ms: None,
@@ -72,7 +81,15 @@ impl Planner {
         let was_set_back = now_ms < self.looked_ms;
         if was_set_back || now_ms.saturating_sub(self.looked_ms) >= LOOK_EVERY_MS {
             self.looked_ms = now_ms;
-            self.read_files();
+            let files_changed = self.read_files();
+            let releases = self.releases.refreshed(&self.engine).await?;
+            let releases_changed = releases.is_some();
+            if let Some(releases) = releases {
+                self.releases = releases;
+            }
+            if releases_changed || files_changed {
+                self.merge();
+            }
             self.is_registered &= !was_set_back;
         }
         if !self.is_registered {
@@ -85,17 +102,17 @@ impl Planner {
         Ok(())
     }
 
-    fn read_files(&mut self) {
+    /// Reads the files if they have changed, and tells whether they have.
+    fn read_files(&mut self) -> bool {
         let files = gather(&self.paths);
         let stamp = Stamp::of(&files, &gather(&self.engine.shared_code().paths()));
         if stamp == self.stamp {
-            return;
+            return false;
         }
         self.stamp = stamp;
-        self.is_registered = false;
         let mut flows: Vec<Planned> = Vec::new();
         for file in files.into_iter().filter(|file| file.may_plan()) {
-            let before = self.flows.iter().find(|flow| flow.file == file.path);
+            let before = self.files.iter().find(|flow| flow.file == file.path);
             let Some(loaded) = self
                 .load(&file.path)
                 .or(before.map(|flow| flow.loaded.clone()))
@@ -114,6 +131,30 @@ impl Planner {
                     file: file.path,
                     loaded,
                 }),
+            }
+        }
+        self.files = flows;
+        true
+    }
+
+    /// Puts the released versions in the place of the files.
+    fn merge(&mut self) {
+        self.is_registered = false;
+        let files = self.files.iter();
+        let files = files.filter(|flow| !self.releases.replaces(&flow.loaded.flow.slug));
+        let mut flows: Vec<Planned> = files.cloned().collect();
+        for (slug, live) in self.releases.live() {
+            let file = PathBuf::from(format!("{slug}@{}", live.number));
+            match &live.flow {
+                Ok(loaded) if !loaded.flow.schedules.is_empty() => flows.push(Planned {
+                    file,
+                    loaded: loaded.clone(),
+                }),
+                Ok(_) => {}
+                Err((code, message)) => {
+                    let finding = Diagnostic::error(*code, message.clone());
+                    self.tell_broken(&file, &Session::new(), &[finding]);
+                }
             }
         }
         self.flows = flows;
@@ -186,10 +227,12 @@ impl Planner {
             }
         }
         for row in rows {
-            let is_ours = self
-                .paths
-                .iter()
-                .any(|path| Path::new(&row.file).starts_with(path));
+            let is_registered = row.file.strip_prefix(&row.flow);
+            let is_ours = is_registered.is_some_and(|rest| rest.starts_with('@'))
+                || self
+                    .paths
+                    .iter()
+                    .any(|path| Path::new(&row.file).starts_with(path));
             if is_ours && row.next_ms.is_some() && self.find(&row).is_none() {
                 let off = ScheduleRow {
                     next_ms: None,

@@ -20,6 +20,7 @@ use crate::forms;
 use crate::libraries::{Libraries, PREFIX};
 use crate::permission::PlannedNeed;
 use crate::ports::Program;
+use crate::registry::RunVersion;
 use crate::schedule;
 
 /// Maximum depth of includes.
@@ -35,6 +36,8 @@ pub struct LoadedFlow {
     pub program: Program,
     /// The file is not in the project's folder.
     pub is_outside: bool,
+    /// The version in the registry that the texts are; `None` for those of a file.
+    pub version: Option<RunVersion>,
 }
 
 /// The findings about a file. Their places refer to the sources of the session.
@@ -230,6 +233,7 @@ pub fn read(session: &Session, files: &dyn FlowFiles, main: &Main<'_>) -> Checke
             }),
             program: program(main, files),
             is_outside: false,
+            version: None,
         }
     });
     let definition = match &forms[..] {

@@ -2,6 +2,7 @@
 
 use super::{BlobRow, Entry, PortFuture, RunQuery, RunSummary, WaitRow};
 use crate::ids::RunId;
+use crate::registry::RunVersion;
 use crate::trace::{RunTrace, TraceId, TraceOrigin};
 
 /// The runs of a project.
@@ -128,6 +129,8 @@ pub struct NewRun {
     pub trace: Option<TraceOrigin>,
     /// When the run is unwound with status `timed-out`, in milliseconds since 1970.
     pub deadline_ms: Option<i64>,
+    /// The version of the flow in the registry; `None` for a flow of a file.
+    pub version: Option<RunVersion>,
     /// The process that adds the run will execute it: no worker takes it while that process lives.
     pub is_taken: bool,
 }
@@ -300,6 +303,8 @@ pub struct RunRow {
     pub parent: Option<Parent>,
     /// The same as [`NewRun::trace`].
     pub trace: Option<TraceOrigin>,
+    /// The same as [`NewRun::version`].
+    pub version: Option<RunVersion>,
     /// When the run is unwound with status `timed-out`, in milliseconds since 1970.
     pub deadline_ms: Option<i64>,
     /// The number of times the run was continued as new.

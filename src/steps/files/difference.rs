@@ -288,10 +288,19 @@ fn name(prefix: &str, path: &str) -> String {
     quoted
 }
 
-struct Hunks {
-    text: String,
-    added: usize,
-    removed: usize,
+/// Returns the difference of two texts, line by line, without names.
+pub fn unified(old: &str, new: &str, context: usize) -> Hunks {
+    Hunks::of(old, new, context)
+}
+
+/// The hunks of a unified diff.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hunks {
+    pub text: String,
+    /// Number of added lines.
+    pub added: usize,
+    /// Number of removed lines.
+    pub removed: usize,
 }
 
 impl Hunks {

@@ -144,6 +144,7 @@ fn row(run: &NewRun, status: RunStatus) -> RunRow {
         origin: run.origin.clone(),
         parent: run.parent.clone(),
         trace: run.trace,
+        version: run.version,
         deadline_ms: run.deadline_ms,
         pass: 0,
         force: false,

@@ -202,6 +202,7 @@ fn adopt(tx: &mut Tx<'_>, adoption: &Adoption) -> Result<(), StoreError> {
         run.epoch += 1;
         run.row.program.clone_from(&adoption.program.hash);
         run.row.bindings.clone_from(&adoption.bindings);
+        run.row.version = None;
         run.row.updated_ms = adoption.now_ms;
     }
     Ok(())

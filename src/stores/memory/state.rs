@@ -9,6 +9,7 @@ use flowstone_model::ports::{
     Entry, FeedItem, JobRow, LimitRule, PastDelivery, Program, ResourceRow, RunRow, ScheduleRow,
     WaitRow, WaitState,
 };
+use flowstone_model::registry::{FlowName, FlowRow, ReleaseRow, VersionFiles, VersionRow};
 use flowstone_model::rules::answers::{EarlySignal, SignalState};
 use flowstone_model::sealed::split;
 use flowstone_model::token::Token;
@@ -45,6 +46,15 @@ pub(super) struct State {
     pub tokens: Table<String, (Token, Vec<u8>)>,
     /// Receipts by scope and key.
     pub receipts: Table<(String, String), PastDelivery>,
+    pub flows: Table<FlowName, FlowRow>,
+    /// Versions of flows by flow and number.
+    pub flow_versions: Table<(FlowName, i64), VersionRow>,
+    /// The files of versions by content digest.
+    pub flow_files: Table<String, Arc<VersionFiles>>,
+    /// Lines of release logs by flow and number.
+    pub flow_releases: Table<(FlowName, i64), ReleaseRow>,
+    /// The versions that working copies have.
+    pub flow_checkouts: Table<(FlowName, String), i64>,
 }
 
 impl State {
@@ -65,6 +75,11 @@ impl State {
         self.changesets.commit();
         self.tokens.commit();
         self.receipts.commit();
+        self.flows.commit();
+        self.flow_versions.commit();
+        self.flow_files.commit();
+        self.flow_releases.commit();
+        self.flow_checkouts.commit();
     }
 
     pub(super) fn roll_back(&mut self) {
@@ -84,6 +99,11 @@ impl State {
         self.changesets.roll_back();
         self.tokens.roll_back();
         self.receipts.roll_back();
+        self.flows.roll_back();
+        self.flow_versions.roll_back();
+        self.flow_files.roll_back();
+        self.flow_releases.roll_back();
+        self.flow_checkouts.roll_back();
     }
 
     pub(super) fn number(&self, run: &RunId) -> Option<i64> {

@@ -22,7 +22,7 @@ CREATE TABLE run (
     lease_epoch INTEGER NOT NULL DEFAULT 0,
     created_ms INTEGER NOT NULL,
     updated_ms INTEGER NOT NULL
-, invocation TEXT, key TEXT, priority INTEGER NOT NULL DEFAULT 0, started_by TEXT NOT NULL DEFAULT 'manual', origin TEXT, parent TEXT, root TEXT, depth INTEGER NOT NULL DEFAULT 0, parent_close TEXT, pass INTEGER NOT NULL DEFAULT 0, force INTEGER NOT NULL DEFAULT 0, ended_ms INTEGER, deadline_ms INTEGER, held INTEGER NOT NULL DEFAULT 0, pruned_ms INTEGER, slot TEXT, apart INTEGER NOT NULL DEFAULT 0, is_next INTEGER NOT NULL DEFAULT 0, limit_name TEXT, limit_runs INTEGER, rate_max INTEGER, rate_ms INTEGER, admitted_ms INTEGER, setback TEXT, again_ms INTEGER, bindings TEXT, first_input TEXT, crashes INTEGER NOT NULL DEFAULT 0, crash_mark INTEGER, quarantine TEXT, trace TEXT, unwinding INTEGER NOT NULL DEFAULT 0);
+, invocation TEXT, key TEXT, priority INTEGER NOT NULL DEFAULT 0, started_by TEXT NOT NULL DEFAULT 'manual', origin TEXT, parent TEXT, root TEXT, depth INTEGER NOT NULL DEFAULT 0, parent_close TEXT, pass INTEGER NOT NULL DEFAULT 0, force INTEGER NOT NULL DEFAULT 0, ended_ms INTEGER, deadline_ms INTEGER, held INTEGER NOT NULL DEFAULT 0, pruned_ms INTEGER, slot TEXT, apart INTEGER NOT NULL DEFAULT 0, is_next INTEGER NOT NULL DEFAULT 0, limit_name TEXT, limit_runs INTEGER, rate_max INTEGER, rate_ms INTEGER, admitted_ms INTEGER, setback TEXT, again_ms INTEGER, bindings TEXT, first_input TEXT, crashes INTEGER NOT NULL DEFAULT 0, crash_mark INTEGER, quarantine TEXT, trace TEXT, unwinding INTEGER NOT NULL DEFAULT 0, version INTEGER, target TEXT);
 CREATE TABLE journal (
     id INTEGER PRIMARY KEY,
     kind TEXT NOT NULL,
@@ -354,3 +354,51 @@ CREATE VIRTUAL TABLE search_knowledge USING fts5(title, tags, body, content = 's
                          tokenize = 'unicode61 remove_diacritics 2');
 CREATE TRIGGER search_doc_put_knowledge AFTER INSERT ON search_doc WHEN NEW.target = 'knowledge' BEGIN INSERT INTO search_knowledge (rowid, title, tags, body) VALUES (NEW.num, NEW.title, NEW.tags, NEW.body); END;
 CREATE TRIGGER search_doc_gone_knowledge AFTER DELETE ON search_doc WHEN OLD.target = 'knowledge' BEGIN INSERT INTO search_knowledge (search_knowledge, rowid, title, tags, body) VALUES ('delete', OLD.num, OLD.title, OLD.tags, OLD.body); END;
+CREATE TABLE flow_registered (
+    workspace TEXT NOT NULL,
+    slug TEXT NOT NULL,
+    head INTEGER NOT NULL,
+    live INTEGER,
+    created_ms INTEGER NOT NULL,
+    updated_ms INTEGER NOT NULL,
+    archived_ms INTEGER,
+    PRIMARY KEY (workspace, slug)
+) WITHOUT ROWID;
+CREATE TABLE flow_version (
+    workspace TEXT NOT NULL,
+    slug TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    revision TEXT NOT NULL,
+    content TEXT NOT NULL,
+    parent INTEGER,
+    author TEXT NOT NULL,
+    message TEXT NOT NULL,
+    created_ms INTEGER NOT NULL,
+    PRIMARY KEY (workspace, slug, number)
+) WITHOUT ROWID;
+CREATE TABLE flow_release (
+    workspace TEXT NOT NULL,
+    slug TEXT NOT NULL,
+    seq INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    before INTEGER,
+    author TEXT NOT NULL,
+    note TEXT NOT NULL,
+    at_ms INTEGER NOT NULL,
+    PRIMARY KEY (workspace, slug, seq)
+) WITHOUT ROWID;
+CREATE TABLE flow_checkout (
+    workspace TEXT NOT NULL,
+    slug TEXT NOT NULL,
+    place TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    PRIMARY KEY (workspace, slug, place)
+) WITHOUT ROWID;
+CREATE TABLE flow_object (
+    num INTEGER PRIMARY KEY,
+    hash TEXT NOT NULL UNIQUE,
+    base INTEGER,
+    depth INTEGER NOT NULL,
+    bytes BLOB NOT NULL
+);

@@ -5,6 +5,7 @@ use flowstone_model::ports::{
     Adoption, Claim, ClaimBy, Event, FlowVersion, NewRun, Parent, ParentClose, Program, RunFilter,
     RunRow, RunStatus, RunUpdate, StoreError, StoredInput,
 };
+use flowstone_model::registry::{RunVersion, Target};
 use flowstone_model::rules::lease::{self, Holder, LeaseRows as _};
 use flowstone_model::rules::run_tree;
 use flowstone_model::sealed::split;
@@ -103,10 +104,16 @@ DROP INDEX run_cancel;
 CREATE INDEX run_cancel ON run (num) WHERE cancel IS NOT NULL AND unwinding = 0 AND ended_ms IS NULL;
 ";
 
+/// The additions of format 14: the version in the registry that the run was started with, and the pointer that named it.
+pub(super) const FORMAT_14: &str = "
+ALTER TABLE run ADD COLUMN version INTEGER;
+ALTER TABLE run ADD COLUMN target TEXT;
+";
+
 pub(super) const COLUMNS: &str = "id, external_id, program, flow, status, wait_reason, due_ms, input, seed, result, error, \
                        cancel, lease_owner, created_ms, updated_ms, invocation, key, priority, started_by, origin, \
                        parent, root, depth, parent_close, pass, force, ended_ms, deadline_ms, held, pruned_ms, setback, \
-                       bindings, lease_epoch > 0, quarantine, trace, unwinding";
+                       bindings, lease_epoch > 0, quarantine, trace, unwinding, version, target";
 
 pub(super) fn create(db: &Connection, owner: &Owner, run: &NewRun) -> Result<RunId, StoreError> {
     match by_external_id(db, run)? {
@@ -142,8 +149,9 @@ pub(super) fn insert(
     db.prepare_cached(
         "INSERT INTO run (id, external_id, program, flow, status, input, seed, created_ms, updated_ms, invocation,
                           key, priority, started_by, origin, parent, root, depth, parent_close, deadline_ms,
-                          lease_owner, bindings, trace)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21)",
+                          lease_owner, bindings, trace, version, target)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21,
+                 ?22, ?23)",
     )
     .and_then(|mut sql| {
         sql.execute(params![
@@ -167,7 +175,9 @@ pub(super) fn insert(
             run.deadline_ms,
             owner.filter(|_| run.is_taken).map(Owner::id),
             run.bindings,
-            run.trace.map(|trace| trace.to_string())
+            run.trace.map(|trace| trace.to_string()),
+            run.version.map(|version| version.number),
+            run.version.and_then(|version| version.target).map(Target::name)
         ])
     })
     .map_err(failed)?;
@@ -211,7 +221,9 @@ pub(super) fn adopt(db: &Connection, owner: &Owner, adoption: &Adoption) -> Resu
     lease::check_adoption(run, row.as_ref(), &holder, seen)?;
     keep_program(db, program, *now_ms)?;
     db.prepare_cached(
-        "UPDATE run SET program = ?2, bindings = ?4, lease_epoch = lease_epoch + 1, updated_ms = ?3 WHERE id = ?1",
+        "UPDATE run SET program = ?2, bindings = ?4, lease_epoch = lease_epoch + 1, updated_ms = ?3, version = NULL,
+             target = NULL
+         WHERE id = ?1",
     )
     .and_then(|mut sql| sql.execute(params![run.as_str(), program.hash, now_ms, bindings]))
     .map_err(failed)?;
@@ -340,7 +352,18 @@ pub(super) fn run_row(row: &Row<'_>, owner: &Alive<'_>) -> rusqlite::Result<RunR
             .get::<_, Option<String>>(34)?
             .and_then(|text| TraceOrigin::parse(&text)),
         is_unwinding: row.get(35)?,
+        version: version(row, 36)?,
     })
+}
+
+/// Reads the version of a run from two consecutive columns.
+fn version(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<RunVersion>> {
+    let number: Option<i64> = row.get(at)?;
+    let target: Option<String> = row.get(at + 1)?;
+    Ok(number.map(|number| RunVersion {
+        number,
+        target: target.as_deref().and_then(Target::named),
+    }))
 }
 
 /// Reads the parent of a run from four consecutive columns.

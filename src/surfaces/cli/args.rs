@@ -14,6 +14,7 @@ mod lsp;
 mod mcp;
 mod new;
 mod permits;
+mod registry;
 mod resources;
 mod runs;
 mod schedules;
@@ -29,6 +30,8 @@ use std::time::Duration;
 
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
+
+use flowstone_engine::registry::Target;
 
 use super::home::ExchangesWith;
 
@@ -46,6 +49,7 @@ pub use lsp::*;
 pub use mcp::*;
 pub use new::*;
 pub use permits::*;
+pub use registry::*;
 pub use resources::*;
 pub use runs::*;
 pub use schedules::*;
@@ -344,9 +348,11 @@ pub struct Home {
 /// command started, that is not finished and that no process executes, even if the run waits for a sleep, a retry, its
 /// turn in the queue, an answer or a child run. With `--new` it always starts another run.
 #[derive(Debug, Args)]
+#[command(disable_version_flag = true)]
 #[command(after_help = "Examples:
   flowstone run flows/repo-report.edn --input '{\"path\": \".\"}'
   flowstone run flows/expense-approval.edn --input @input.edn
+  flowstone run report --target draft
   flowstone run flow.edn --upload report=may.csv
   flowstone run flow.edn --id order-17 --priority 5 --detach
   flowstone run flow.edn --many inputs.jsonl --json
@@ -354,9 +360,17 @@ pub struct Home {
   flowstone run flow.edn --record answers && flowstone run flow.edn --replay answers
   cat input.json | flowstone run flow.edn --input - --json")]
 pub struct Run {
-    /// The flow file
+    /// The flow file, or the name of a flow: its released version, or else its newest one, if it was pushed to the registry
     #[arg(value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
+
+    /// Which version of the registry to run: the newest (draft) or the released one (live)
+    #[arg(long, value_name = "draft|live", value_parser = target, conflicts_with = "number")]
+    pub target: Option<Target>,
+
+    /// The version of the registry to run
+    #[arg(long = "version", value_name = "N")]
+    pub number: Option<i64>,
 
     /// The input: JSON or EDN, `@file`, or `-` for standard input
     #[arg(long, value_name = "JSON|EDN|@FILE|-", allow_hyphen_values = true)]
@@ -447,6 +461,11 @@ pub struct Show {
     /// Show no progress
     #[arg(long, short)]
     pub quiet: bool,
+}
+
+/// Parses the name of a pointer of the registry.
+fn target(text: &str) -> Result<Target, String> {
+    Target::named(text).ok_or_else(|| "a target is `draft` or `live`".to_owned())
 }
 
 /// Parses the name of a feature, with or without a colon.

@@ -2,6 +2,7 @@
 
 mod bounds;
 mod fix;
+mod released;
 mod sarif;
 
 use std::collections::BTreeSet;
@@ -57,6 +58,7 @@ pub fn run(args: &Check, app: &dyn App) -> Exit {
     let (found, seen) = checking.all(&files, edited, args.portable);
     reports.extend(fixes.iter().flat_map(|fixes| fixes.failed.iter().cloned()));
     reports.extend(found);
+    let notes = released::differing(app, &project, &seen.digests);
     let errors = reports
         .iter()
         .filter(|report| report.severity == report::Severity::Error)
@@ -68,7 +70,7 @@ pub fn run(args: &Check, app: &dyn App) -> Exit {
         CheckFormat::Json => {
             let findings: Vec<_> = reports.iter().map(Shown::to_json).collect();
             let needs: Vec<_> = seen.needs.iter().map(Needs::to_json).collect();
-            let mut answer = json!({"ok": errors == 0, "files": files.len(), "findings": findings, "needs": needs, "notes": []});
+            let mut answer = json!({"ok": errors == 0, "files": files.len(), "findings": findings, "needs": needs, "notes": notes});
             if let Some(fixes) = &fixes {
                 answer["fixes"] = fixes.to_json();
             }
@@ -85,6 +87,7 @@ pub fn run(args: &Check, app: &dyn App) -> Exit {
                 bounds::tell(bounds);
             }
             tell(&reports, &seen);
+            notes.iter().for_each(|note| output::note(note));
             output::note(&counted(files.len(), &reports));
         }
     }
@@ -214,6 +217,9 @@ impl<'a> Checking<'a> {
                 reports.extend(ask::unknown_setup(flow, values, SETTINGS));
             }
             seen.slugs.insert(flow.slug.to_string());
+            let digest = flow.digest.as_deref().map(str::to_owned);
+            seen.digests
+                .push((name.clone(), flow.slug.to_string(), digest));
             let is_outside = !real_path(file).starts_with(real_path(project.root));
             let allow = match is_outside {
                 true => {
@@ -239,6 +245,8 @@ struct Seen {
     needs: Vec<Needs>,
     /// Interfaces, each with its file.
     interfaces: Vec<(String, Interface)>,
+    /// The files of flows, each with the slug and the digest of its texts.
+    digests: Vec<(String, String, Option<String>)>,
     /// The names that are offered to clients of MCP, each with its file.
     mcp: Vec<(String, (McpKind, String))>,
 }

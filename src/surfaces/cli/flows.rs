@@ -1,5 +1,6 @@
 //! `flowstone flows`: lists and shows flows, and which flows from elsewhere are trusted with which permissions.
 
+pub mod registered;
 pub mod served;
 
 use std::io::{self, BufRead as _, IsTerminal as _};
@@ -26,6 +27,12 @@ use super::{App, flow_file, output};
 pub fn run(args: &Flows, app: &dyn App) -> Exit {
     let as_json = as_json(&args.command);
     let done = match &args.command {
+        FlowsCommand::Archive(args) => registered::archive(args, app),
+        FlowsCommand::Diff(args) => registered::diff(args, app),
+        FlowsCommand::Pull(args) => registered::pull(args, app),
+        FlowsCommand::Push(args) => registered::push(args, app),
+        FlowsCommand::Release(args) => registered::release(args, app),
+        FlowsCommand::Rollback(args) => registered::rollback(args, app),
         FlowsCommand::List(args) => served::list(args, app),
         FlowsCommand::Show(args) => served::show(args, app),
         FlowsCommand::Versions(args) => served::versions(args, app),
@@ -42,6 +49,12 @@ pub fn run(args: &Flows, app: &dyn App) -> Exit {
 /// Tells whether a command prints JSON.
 pub fn as_json(command: &FlowsCommand) -> bool {
     match command {
+        FlowsCommand::Archive(args) => args.json,
+        FlowsCommand::Diff(args) => args.json,
+        FlowsCommand::Pull(args) => args.json,
+        FlowsCommand::Push(args) => args.json,
+        FlowsCommand::Release(args) => args.json,
+        FlowsCommand::Rollback(args) => args.json,
         FlowsCommand::List(args) => args.json,
         FlowsCommand::Show(args) => args.json,
         FlowsCommand::Versions(args) => args.json,

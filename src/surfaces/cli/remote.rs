@@ -5,6 +5,7 @@ mod connections;
 mod flows;
 mod jobs;
 mod records;
+mod registry;
 mod resources;
 mod run;
 mod runs;

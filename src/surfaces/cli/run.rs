@@ -1,6 +1,7 @@
 //! `flowstone run`: executes a flow file to its result.
 
 pub mod many;
+mod version;
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -9,7 +10,8 @@ use flowstone_engine::ids::RunId;
 use flowstone_engine::observer::{NoObserver, Observer};
 use flowstone_engine::ports::{RunRow, RunStatus, StartDecision};
 use flowstone_engine::{Engine, EngineError, ExecuteOptions, StartOptions, StartedRun};
-use flowstone_flow::flow::{LoadedFlow, undeclared_inputs};
+use flowstone_flow::flow::{Checked, LoadedFlow, undeclared_inputs};
+use flowstone_lang::session::Session;
 use flowstone_lang::value::Value;
 use serde_json::json;
 
@@ -61,7 +63,7 @@ async fn execute(args: &Run, app: &dyn App) -> Result<Exit, Report> {
     let loaded =
         match graph::of_file(&engine, &args.file, args.show.json || args.show.quiet).await? {
             Some(loaded) => loaded,
-            None => load(&engine, args)?,
+            None => load(&engine, args).await?,
         };
     let input = with_uploads(&engine, input, &args.uploads).await?;
     let whose = (&*loaded.flow, args.invocation.as_deref());
@@ -177,9 +179,13 @@ pub fn tell_left(run: &RunId, as_json: bool) -> Exit {
     Exit::Completed
 }
 
-/// Reads and checks the file. The first error is returned and the others are printed; warnings are counted.
-fn load(engine: &Engine, args: &Run) -> Result<LoadedFlow, Report> {
-    load_file(engine, &args.file, args.show.json)
+/// Reads and checks the file, or the version of the registry. The first error is returned and the others are printed;
+/// warnings are counted.
+async fn load(engine: &Engine, args: &Run) -> Result<LoadedFlow, Report> {
+    match version::named(engine, args).await? {
+        Some(loaded) => Ok(loaded),
+        None => load_file(engine, &args.file, args.show.json),
+    }
 }
 
 /// Reads and checks a file; warnings are left out if they would not be read.
@@ -188,9 +194,18 @@ pub fn load_file(engine: &Engine, file: &Path, quietly: bool) -> Result<LoadedFl
     let session = Rc::new(engine.session());
     let name = flow_file::name_in_project(file, engine.project_root());
     let checked = engine.check_to_run(&session, file, &name);
+    usable(engine, (&session, checked), (&name, quietly))
+}
+
+/// Returns a flow that was checked, if it has no errors.
+fn usable(
+    engine: &Engine,
+    (session, checked): (&Session, Checked),
+    (name, quietly): (&str, bool),
+) -> Result<LoadedFlow, Report> {
     let mut first = None;
     let mut warnings = Vec::new();
-    for report in of_findings(&session, &checked.findings) {
+    for report in of_findings(session, &checked.findings) {
         if report.severity == Severity::Warning {
             warnings.push(report);
         } else if first.is_none() {
@@ -203,7 +218,7 @@ pub fn load_file(engine: &Engine, file: &Path, quietly: bool) -> Result<LoadedFl
         let settings = engine.setup_of(&loaded.flow);
         warnings.extend(ask::unknown_setup(&loaded.flow, &settings, SETTINGS));
     }
-    if let (false, Some(note)) = (quietly, warnings_note(&warnings, &name)) {
+    if let (false, Some(note)) = (quietly, warnings_note(&warnings, name)) {
         output::note(&note);
     }
     match (first, checked.loaded) {

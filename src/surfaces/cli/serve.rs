@@ -74,6 +74,9 @@ fn serve(args: &Serve, app: &'static dyn App) -> Result<Served, Report> {
     let lines = Lines::of(args);
     lines.show(place(&project, &options.flows));
     let open = || app.engine(&project, stores.clone());
+    if let Some(message) = inventory::differing(&open, options.flows.clone())? {
+        lines.show(message);
+    }
     let watch: Arc<dyn Watch> = Arc::new(Lines::of(args));
     let metrics = Arc::new(Metrics::default());
     let watch: Arc<dyn Watch> = match args.listen {

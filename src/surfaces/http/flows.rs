@@ -1,9 +1,14 @@
 //! `/api/v1/flows`: the flows that are served.
 
+use std::collections::BTreeMap;
+
 use axum::body::Body;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::HeaderMap;
+use flowstone_engine::catalog::ServedFlow;
+use flowstone_engine::registry::MAIN_FILE;
 use flowstone_engine::token::Scope;
+use flowstone_flow::flow::program_files;
 use serde_json::{Value, json};
 
 use super::access::Caller;
@@ -168,6 +173,15 @@ async fn versions(
     Ok(Answer::ok(json!({"versions": page, "next": next})))
 }
 
+/// Returns the texts of a released version; `None` for a flow of a file.
+fn released_texts(flow: &ServedFlow) -> Option<BTreeMap<String, String>> {
+    flow.loaded.version?;
+    let (_, mut texts) = program_files(&flow.loaded.program)?;
+    let main = texts.remove("")?;
+    texts.insert(MAIN_FILE.to_owned(), main);
+    Some(texts)
+}
+
 /// Checks the flow as it is in its file, or another text for it.
 async fn check(
     State(server): State<Shared>,
@@ -187,7 +201,10 @@ async fn check(
             let session = cx.engine.session();
             let checked = match source {
                 Some(source) => cx.engine.check_text(&session, &source),
-                None => cx.engine.check(&session, &flow.path, &flow.name),
+                None => match released_texts(&flow) {
+                    Some(texts) => cx.engine.check_version(&session, &slug, &texts),
+                    None => cx.engine.check(&session, &flow.path, &flow.name),
+                },
             };
             let reports = of_findings(&session, &checked.findings);
             Ok::<_, Problem>(reports.iter().map(report_json).collect::<Vec<Value>>())

@@ -4,6 +4,7 @@ mod again;
 mod bulk;
 mod records;
 mod show;
+mod target;
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -157,6 +158,12 @@ const VERSION_DIGITS: usize = 12;
 /// The code of a manual interface that is disabled.
 const MANUAL_OFF: &str = "E0954";
 
+/// Which version of the registry is started.
+const TARGET: Param = Param::new(
+    "target",
+    Kind::OneOf(&["draft", "live"]),
+    "The newest or the released version of the registry; what is served if it is left out.",
+);
 const START: &[Param] = &[
     Param::text(
         "id",
@@ -179,6 +186,7 @@ const START: &[Param] = &[
         "profile",
         "The profile of the settings that the run uses. Needs the scope `admin`.",
     ),
+    TARGET,
     Param::new(
         "timeout",
         Kind::Duration,
@@ -187,7 +195,7 @@ const START: &[Param] = &[
     GIVEN,
     Param::text(
         "version",
-        "The beginning of the version that must be served.",
+        "The number of a version in the registry, or the beginning of the program that must be served.",
     ),
     Param::new(
         "wait",
@@ -218,6 +226,7 @@ pub(super) async fn start(
         receipt,
         flow: slug,
         version: given.text("version")?,
+        target: given.text("target")?,
         input: given.value("input", given.values()?)?,
         invocation: given.text("invocation")?,
         id: given.text("id")?,
@@ -274,6 +283,7 @@ struct Start {
     receipt: Option<NewReceipt>,
     flow: String,
     version: Option<String>,
+    target: Option<String>,
     input: Option<Given>,
     invocation: Option<String>,
     id: Option<String>,
@@ -354,7 +364,12 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
 async fn begin(server: &Shared, caller: Caller, start: Start) -> Result<(Json, bool), Problem> {
     server
         .ask(async move |cx: &EngineContext| {
-            let flow = served(cx, &caller, &start.flow, start.version.as_deref())?;
+            let named = (
+                &*start.flow,
+                start.version.as_deref(),
+                start.target.as_deref(),
+            );
+            let flow = target::to_start(cx, &caller, named).await?;
             if !start.is_interface {
                 may_start(&caller, &flow, start.invocation.as_deref())?;
             }
@@ -409,6 +424,7 @@ pub(crate) async fn start_interface(
         receipt: None,
         flow,
         version: None,
+        target: None,
         input: Some(Given::Json(input)),
         invocation: Some(invocation),
         id: None,

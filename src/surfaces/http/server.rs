@@ -111,9 +111,13 @@ impl Server {
     ) -> Result<A, Problem> {
         // Lines that the engine logs meanwhile are lines of the request.
         let span = Span::current();
-        let asked = self
-            .engines
-            .ask(async move |cx: &EngineContext| question(cx).instrument(span).await);
+        let asked = self.engines.ask(async move |cx: &EngineContext| {
+            let asked = async {
+                cx.catalog.follow(&cx.engine).await;
+                question(cx).await
+            };
+            asked.instrument(span).await
+        });
         asked.await?.map_err(Into::into)
     }
 

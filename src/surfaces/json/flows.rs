@@ -22,6 +22,8 @@ pub struct FlowSummary {
     tags: Vec<String>,
     /// The digest of its program.
     version: String,
+    /// The number of the released version that is served; null for a file.
+    release: Option<i64>,
     /// The names of the inputs of its invocations.
     inputs: Vec<String>,
     /// What starts it from outside, as `http:orders`.
@@ -41,6 +43,8 @@ pub struct Flow {
     tags: Vec<String>,
     /// The digest of its program.
     version: String,
+    /// The number of the released version that is served; null for a file.
+    release: Option<i64>,
     /// The contracts of its inputs, by name.
     invocations: Option<Json>,
     /// The inputs of all invocations.
@@ -84,6 +88,7 @@ pub fn flow_summary_json(flow: &ServedFlow) -> Json {
         file: flow.name.clone(),
         tags: flow.labels.clone(),
         version: flow.loaded.program.hash.clone(),
+        release: flow.loaded.version.map(|version| version.number),
         inputs: input_names(flow),
         interfaces: interfaces(flow)
             .iter()
@@ -184,6 +189,7 @@ pub fn flow_json(flow: &ServedFlow) -> Json {
         file: flow.name.clone(),
         tags: flow.labels.clone(),
         version: flow.loaded.program.hash.clone(),
+        release: flow.loaded.version.map(|version| version.number),
         invocations: part("invocations"),
         inputs: inputs(flow),
         interfaces: interfaces(flow),

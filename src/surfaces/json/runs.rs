@@ -4,6 +4,7 @@ use flowstone_engine::StartedRun;
 use flowstone_engine::ids::RunId;
 use flowstone_engine::outcome::code_of;
 use flowstone_engine::ports::{QueuePlace, RunRow, RunStatus, RunSummary as Summary};
+use flowstone_engine::registry::Target;
 use flowstone_lang::diagnostic::Diagnostic;
 use serde::Serialize;
 use serde_json::{Map, Value as Json};
@@ -23,6 +24,10 @@ pub struct Run {
     status: &'static str,
     /// The digest of its program.
     program: String,
+    /// The number of its version in the registry; null for a flow of a file.
+    version: Option<i64>,
+    /// The pointer that named the version: `draft` or `live`.
+    target: Option<&'static str>,
     /// The run that called it.
     parent: Option<String>,
     /// The run at the top of its calls.
@@ -155,6 +160,11 @@ pub fn row_json_as(run: &RunRow, values: Values) -> Json {
         flow: run.flow.clone(),
         status: run.status.name(),
         program: run.program.clone(),
+        version: run.version.map(|version| version.number),
+        target: run
+            .version
+            .and_then(|version| version.target)
+            .map(Target::name),
         parent: parent.map(|parent| parent.run.to_string()),
         root: parent.map(|parent| parent.root.to_string()),
         depth: parent.map_or(0, |parent| parent.depth),

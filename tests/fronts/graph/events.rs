@@ -54,6 +54,7 @@ fn row(status: RunStatus) -> RunRow {
         origin: None,
         parent: None,
         trace: None,
+        version: None,
         deadline_ms: None,
         pass: 1,
         force: false,

@@ -1,12 +1,14 @@
-//! Arguments of `flowstone flows`.
+//! Arguments of `flowstone flows`: those about files and served flows, and about trust. Those about versions are in
+//! [`super::registry`].
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueHint};
 
 use super::Home;
+use super::registry::{FlowsArchive, FlowsDiff, FlowsPull, FlowsPush, FlowsRelease, FlowsRollback};
 
-/// Lists and shows flows, and grants permissions to flows from elsewhere
+/// Lists flows, keeps their versions, releases them, and grants permissions to flows from elsewhere
 #[derive(Debug, Args)]
 pub struct Flows {
     #[command(subcommand)]
@@ -15,7 +17,13 @@ pub struct Flows {
 
 #[derive(Debug, Subcommand)]
 pub enum FlowsCommand {
+    Archive(FlowsArchive),
+    Diff(FlowsDiff),
     List(FlowsList),
+    Pull(FlowsPull),
+    Push(FlowsPush),
+    Release(FlowsRelease),
+    Rollback(FlowsRollback),
     Show(FlowsShow),
     Trust(FlowsTrust),
     Trusted(FlowsTrusted),
@@ -23,18 +31,28 @@ pub enum FlowsCommand {
     Versions(FlowsVersions),
 }
 
-/// Lists the flows that `serve` would serve
+/// Lists the flows that `serve` would serve, or those of the registry
 ///
-/// For each: its slug, title, inputs, interfaces, schedules and version, which is the digest of its program.
+/// For each: its slug, title, inputs, interfaces, schedules and version, which is the digest of its program, or the number
+/// of its released version. With --registry: the newest and the released version of each flow that was pushed.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowstone flows list
   flowstone flows list team/ extra.edn
+  flowstone flows list --registry
   flowstone --server http://127.0.0.1:7373 flows list --json")]
 pub struct FlowsList {
     /// Flow files, or folders of flow files [default: flows/]
     #[arg(value_hint = ValueHint::AnyPath)]
     pub paths: Vec<PathBuf>,
+
+    /// List the flows of the registry
+    #[arg(long, conflicts_with = "paths")]
+    pub registry: bool,
+
+    /// Archived flows of the registry, too
+    #[arg(long, requires = "registry")]
+    pub archived: bool,
 
     #[command(flatten)]
     pub home: Home,
@@ -44,14 +62,24 @@ pub struct FlowsList {
     pub json: bool,
 }
 
-/// Shows a flow: its inputs, interfaces, schedules and version
+/// Shows a flow: its inputs, interfaces, schedules and version; or a version of the registry
+///
+/// A flow of the registry is shown with its newest and its released version and its last releases. SLUG@VERSION shows one
+/// version, --text its text.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowstone flows show report
-  flowstone flows show report --json | jq .inputs")]
+  flowstone flows show report --json | jq .inputs
+  flowstone flows show report@4
+  flowstone flows show report@live --text")]
 pub struct FlowsShow {
-    /// The slug of the flow
+    /// The slug of the flow, and optionally a version: SLUG@4, SLUG@draft, SLUG@live
+    #[arg(value_name = "SLUG[@VERSION]")]
     pub slug: String,
+
+    /// Print the text of the version [default: the newest]
+    #[arg(long, conflicts_with = "json")]
+    pub text: bool,
 
     /// File or folder with the flow; may be repeated [default: flows/]
     #[arg(long = "flows", value_name = "PATH", value_hint = ValueHint::AnyPath)]
@@ -65,14 +93,22 @@ pub struct FlowsShow {
     pub json: bool,
 }
 
-/// Lists the versions of a flow: the one in its file, and those of its runs
+/// Lists the versions of a flow
+///
+/// Of a flow that was pushed, these are the versions of the registry, newest first. Otherwise, and with --programs, they are
+/// the programs of its runs and the one in its file.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowstone flows versions report
-  flowstone flows versions report --json")]
+  flowstone flows versions report --json
+  flowstone flows versions report --programs")]
 pub struct FlowsVersions {
     /// The slug of the flow
     pub slug: String,
+
+    /// List the programs of runs
+    #[arg(long)]
+    pub programs: bool,
 
     /// File or folder with the flow; may be repeated [default: flows/]
     #[arg(long = "flows", value_name = "PATH", value_hint = ValueHint::AnyPath)]

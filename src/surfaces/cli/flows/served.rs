@@ -7,6 +7,7 @@ use flowstone_engine::diagnostic::nearest;
 use flowstone_engine::{Engine, EngineError};
 use serde_json::{Value as Json, json};
 
+use super::registered;
 use crate::cli::args::{FlowsList, FlowsShow, FlowsVersions, Home};
 use crate::cli::exit::Exit;
 use crate::cli::home::Project;
@@ -34,6 +35,7 @@ fn with_flows<T>(
     let catalog = Catalog::new(flows_of(&project, paths.to_vec()));
     Runtime::start()?.block_on(async {
         let engine = app.open(&project, Open::OrMake)?;
+        catalog.follow(&engine).await;
         let answer = question(&engine, &catalog).await?;
         for problem in catalog.problems(&engine) {
             let (file, code, message) = (problem.file, problem.code, problem.message);
@@ -56,6 +58,9 @@ fn find(engine: &Engine, catalog: &Catalog, slug: &str) -> Result<std::rc::Rc<Se
 }
 
 pub(super) fn list(args: &FlowsList, app: &dyn App) -> Result<Exit, Report> {
+    if args.registry {
+        return registered::list(args, app);
+    }
     let flows = with_flows(app, (&args.home, &args.paths), async |engine, catalog| {
         let flows = catalog.flows(engine).into_iter();
         Ok(flows.map(|flow| flow_summary_json(&flow)).collect())
@@ -91,8 +96,16 @@ fn row(flow: &Json) -> Vec<String> {
         names("inputs"),
         names("interfaces"),
         names("schedules"),
-        short(&text(flow, "version")),
+        version(flow),
     ]
+}
+
+/// Returns the number of the released version, or else the beginning of the digest of the file.
+fn version(flow: &Json) -> String {
+    match flow["release"].as_i64() {
+        Some(number) => format!("live@{number}"),
+        None => short(&text(flow, "version")),
+    }
 }
 
 /// Joins the texts of a list.
@@ -113,19 +126,41 @@ fn short(version: &str) -> String {
 }
 
 pub(super) fn show(args: &FlowsShow, app: &dyn App) -> Result<Exit, Report> {
+    if args.text || args.slug.contains('@') {
+        return registered::show_version(args, app);
+    }
     let flow = with_flows(app, (&args.home, &args.paths), async |engine, catalog| {
-        Ok(flow_json(&*find(engine, catalog, &args.slug)?))
+        let known = registered::shown_of(engine, &args.slug).await?;
+        let flow = match (find(engine, catalog, &args.slug), &known) {
+            (Ok(flow), _) => Some(flow_json(&flow)),
+            (Err(report), None) => return Err(report),
+            (Err(_), Some(_)) => None,
+        };
+        Ok((flow, known))
     })?;
-    tell(flow, args.json);
+    let (flow, known) = flow;
+    tell(
+        flow.unwrap_or_else(|| json!({"slug": args.slug})),
+        known,
+        args.json,
+    );
     Ok(Exit::Completed)
 }
 
-/// Prints a flow, in the form of the API.
-pub fn tell(flow: Json, as_json: bool) {
-    match as_json {
-        true => output::json(&ok(flow)),
-        false => output::whole(&describe(&flow)),
+/// Prints a flow, and what the registry knows of it, in the form of the API.
+pub fn tell(mut flow: Json, known: Option<Json>, as_json: bool) {
+    if as_json {
+        if let Some(known) = known {
+            flow["registry"] = known;
+        }
+        output::json(&ok(flow));
+        return;
     }
+    let mut text = describe(&flow);
+    if let Some(known) = known {
+        text += &registered::describe(&known);
+    }
+    output::whole(&text);
 }
 
 fn describe(flow: &Json) -> String {
@@ -138,6 +173,10 @@ fn describe(flow: &Json) -> String {
             Some(joined(flow, "tags")).filter(|it| !it.is_empty()),
         ),
         ("version", maybe(flow, "version")),
+        (
+            "live",
+            flow["release"].as_i64().map(|number| number.to_string()),
+        ),
     ];
     let mut out = String::new();
     for (name, fact) in facts {
@@ -222,6 +261,11 @@ fn schedule_row(schedule: &Json) -> Vec<String> {
 }
 
 pub(super) fn versions(args: &FlowsVersions, app: &dyn App) -> Result<Exit, Report> {
+    if !args.programs
+        && let Some(exit) = registered::versions(args, app)?
+    {
+        return Ok(exit);
+    }
     let versions = with_flows(app, (&args.home, &args.paths), async |engine, catalog| {
         let flow = find(engine, catalog, &args.slug)?;
         let hash = &flow.loaded.program.hash;

@@ -119,7 +119,15 @@ pub fn perform(command: &Command, address: &str, options: &ServerOptions) -> Opt
 fn is_about_trust(command: &FlowsCommand) -> bool {
     match command {
         FlowsCommand::Trust(_) | FlowsCommand::Trusted(_) | FlowsCommand::Untrust(_) => true,
-        FlowsCommand::List(_) | FlowsCommand::Show(_) | FlowsCommand::Versions(_) => false,
+        FlowsCommand::Archive(_)
+        | FlowsCommand::Diff(_)
+        | FlowsCommand::List(_)
+        | FlowsCommand::Pull(_)
+        | FlowsCommand::Push(_)
+        | FlowsCommand::Release(_)
+        | FlowsCommand::Rollback(_)
+        | FlowsCommand::Show(_)
+        | FlowsCommand::Versions(_) => false,
     }
 }
 
@@ -246,6 +254,12 @@ fn of_flows(
     options: &ServerOptions,
 ) -> (bool, Result<Exit, Report>) {
     let home = match command {
+        FlowsCommand::Archive(args) => &args.home,
+        FlowsCommand::Diff(args) => &args.home,
+        FlowsCommand::Pull(args) => &args.home,
+        FlowsCommand::Push(args) => &args.home,
+        FlowsCommand::Release(args) => &args.home,
+        FlowsCommand::Rollback(args) => &args.home,
         FlowsCommand::List(args) => &args.home,
         FlowsCommand::Show(args) => &args.home,
         FlowsCommand::Versions(args) => &args.home,

@@ -7,17 +7,25 @@ use flowstone_engine::disk::load;
 use flowstone_lang::session::Session;
 use serde_json::{Value, json};
 
-use super::{Remote, local_only};
-use crate::cli::args::{Check, CheckFormat, FlowsCommand};
+use super::{Remote, local_only, registry};
+use crate::cli::args::{Check, CheckFormat, FlowsCommand, FlowsShow};
 use crate::cli::check::{gather, summary};
 use crate::cli::exit::Exit;
-use crate::cli::flows::served;
+use crate::cli::flows::{registered, served};
 use crate::cli::output;
 use crate::cli::report::{Report, Severity, unreadable};
 use crate::cli::rows::{list, maybe, text};
 
 pub(super) fn perform(remote: &Remote, command: &FlowsCommand) -> Result<Exit, Report> {
     match command {
+        FlowsCommand::List(args) if args.registry => {
+            let query = match args.archived {
+                true => vec![("archived", "true".to_owned())],
+                false => Vec::new(),
+            };
+            let answer = remote.get(&["registry"], &query)?;
+            registered::tell_list(list(&answer, "flows").cloned().collect(), args.json);
+        }
         FlowsCommand::List(args) => {
             own_flows(args.paths.is_empty())?;
             let (flows, _) = remote.pages(&["flows"], "flows", &[], 0)?;
@@ -25,10 +33,24 @@ pub(super) fn perform(remote: &Remote, command: &FlowsCommand) -> Result<Exit, R
         }
         FlowsCommand::Show(args) => {
             own_flows(args.paths.is_empty())?;
-            served::tell(remote.get(&["flows", &args.slug], &[])?, args.json);
+            show(remote, args)?;
         }
+        FlowsCommand::Archive(_)
+        | FlowsCommand::Diff(_)
+        | FlowsCommand::Pull(_)
+        | FlowsCommand::Push(_)
+        | FlowsCommand::Release(_)
+        | FlowsCommand::Rollback(_) => registry::perform(remote, command)?,
         FlowsCommand::Versions(args) => {
             own_flows(args.paths.is_empty())?;
+            let registered = match args.programs {
+                true => None,
+                false => registry::versions(remote, &args.slug)?,
+            };
+            if let Some(versions) = registered {
+                registered::tell_versions(versions, args.json);
+                return Ok(Exit::Completed);
+            }
             let path = ["flows", &*args.slug, "versions"];
             let (versions, _) = remote.pages(&path, "versions", &[], 0)?;
             served::tell_versions(versions, args.json);
@@ -38,6 +60,21 @@ pub(super) fn perform(remote: &Remote, command: &FlowsCommand) -> Result<Exit, R
         }
     }
     Ok(Exit::Completed)
+}
+
+fn show(remote: &Remote, args: &FlowsShow) -> Result<(), Report> {
+    if args.text || args.slug.contains('@') {
+        registered::tell_version(registry::version(remote, &args.slug)?, args);
+        return Ok(());
+    }
+    let known = registry::known(remote, &args.slug)?;
+    let flow = match (remote.get(&["flows", &args.slug], &[]), &known) {
+        (Ok(flow), _) => flow,
+        (Err(report), None) => return Err(report),
+        (Err(_), Some(_)) => json!({"slug": args.slug}),
+    };
+    served::tell(flow, known, args.json);
+    Ok(())
 }
 
 /// Refuses paths, because a server has its own flows.

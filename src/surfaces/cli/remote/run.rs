@@ -54,6 +54,10 @@ pub(super) fn run(remote: &Remote, args: &Run) -> Result<Exit, Report> {
         (!args.bound.set.is_empty(), "`run --set`"),
         (args.exchanges.record.is_some(), "`run --record`"),
         (args.exchanges.replay.is_some(), "`run --replay`"),
+        (
+            args.many.is_some() && (args.target.is_some() || args.number.is_some()),
+            "`run --many` with `--target` or `--version`",
+        ),
     ];
     if let Some((_, what)) = refused.into_iter().find(|(is_given, _)| *is_given) {
         return Err(local_only(what));
@@ -69,7 +73,11 @@ pub(super) fn run(remote: &Remote, args: &Run) -> Result<Exit, Report> {
         ("id", &args.id),
         ("invocation", &args.invocation),
         ("profile", &args.bound.profile),
-        ("version", &version),
+        (
+            "target",
+            &args.target.map(|target| target.name().to_owned()),
+        ),
+        ("version", &args.number.map(|it| it.to_string()).or(version)),
     ];
     for (name, text) in texts {
         if let Some(text) = text {

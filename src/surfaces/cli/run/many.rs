@@ -7,7 +7,7 @@ use flowstone_flow::flow::undeclared_inputs;
 use flowstone_lang::value::Value;
 use serde_json::json;
 
-use super::{ask, load_file, may_start, tell_decision};
+use super::{ask, load, may_start, tell_decision};
 use crate::cli::args::Run;
 use crate::cli::exit::Exit;
 use crate::cli::home::Project;
@@ -33,7 +33,7 @@ pub(super) async fn start(args: &Run, file: &Path, app: &dyn App) -> Result<Exit
         ..Project::find(&args.home)
     };
     let engine = app.open(&project, Open::OrMake)?;
-    let loaded = load_file(&engine, &args.file, args.show.json)?;
+    let loaded = load(&engine, args).await?;
     may_start(&loaded, args.invocation.as_deref())?;
     let undeclared = inputs.iter().map(|input| {
         let invocation = args.invocation.as_deref();

@@ -17,6 +17,7 @@ pub(super) fn of(open: Open<'_>, flows: Vec<PathBuf>, base: &str) -> Result<Mess
     Runtime::start()?.block_on(async {
         let engine = open()?;
         let catalog = Catalog::new(flows);
+        catalog.follow(&engine).await;
         let flows = catalog.flows(&engine);
         let schedules = flows.iter().map(|flow| flow.loaded.flow.schedules.len());
         let interfaces = catalog.interfaces(&engine);
@@ -33,6 +34,32 @@ pub(super) fn of(open: Open<'_>, flows: Vec<PathBuf>, base: &str) -> Result<Mess
             (interfaces, catalog.mcp(&engine).len()),
             base,
         ))
+    })
+}
+
+/// Tells which flows have a released version that differs from their file; `None` if no flow has one.
+pub(super) fn differing(open: Open<'_>, flows: Vec<PathBuf>) -> Result<Option<Message>, Report> {
+    Runtime::start()?.block_on(async {
+        let engine = open()?;
+        let catalog = Catalog::new(flows);
+        catalog.follow(&engine).await;
+        let differing = catalog.differing(&engine);
+        let lines = differing.iter().map(|(slug, file, number)| {
+            format!(
+                "{file} differs from the released version of `{slug}`, {number}, which is served"
+            )
+        });
+        let lines: Vec<String> = lines.collect();
+        let fields: Vec<Value> = differing
+            .iter()
+            .map(|(slug, file, number)| json!({"flow": slug, "file": file, "live": number}))
+            .collect();
+        Ok((!lines.is_empty()).then(|| Message {
+            event: "differing",
+            text: lines.join("\n"),
+            fields: json!({ "differing": fields }),
+            is_wrong: false,
+        }))
     })
 }
 

@@ -1,0 +1,74 @@
+//! Which version of a flow a start names: the served one, a pointer of the registry, or a number there.
+
+use std::rc::Rc;
+
+use axum::http::StatusCode;
+use flowstone_engine::catalog::ServedFlow;
+use flowstone_engine::diagnostic::Severity;
+use flowstone_engine::registry::Target;
+use flowstone_project::registry::{FlowRegistry, RegistryError, VersionRef};
+
+use super::super::access::Caller;
+use super::super::flows::no_flow;
+use super::super::problem::Problem;
+use super::super::server::EngineContext;
+use super::served;
+
+/// Maximum number of digits of a version's number; what is longer begins a digest.
+const NUMBER: usize = 9;
+
+/// Returns the flow that a start names, if the caller reaches it.
+pub(super) async fn to_start(
+    cx: &EngineContext,
+    caller: &Caller,
+    (slug, version, target): (&str, Option<&str>, Option<&str>),
+) -> Result<Rc<ServedFlow>, Problem> {
+    let number = version.filter(|version| version.len() <= NUMBER);
+    let number = number.and_then(|version| version.parse::<i64>().ok());
+    let wanted = match (target, number) {
+        (None, None) => None,
+        (Some(name), _) => match Target::named(name) {
+            Some(target) => Some(VersionRef::Target(target)),
+            None => {
+                let detail = format!("`target` must be `draft` or `live`, got `{name}`");
+                return Err(Problem::malformed(detail));
+            }
+        },
+        (None, Some(number)) => Some(VersionRef::read(&number.to_string())?),
+    };
+    let registry = FlowRegistry::new(cx.engine.stores(), cx.engine.now_ms());
+    let Some(row) = registry.find(slug).await? else {
+        return match target {
+            Some(_) => Err(no_flow(slug)),
+            None => served(cx, caller, slug, version),
+        };
+    };
+    let labels = cx.catalog.labels(&cx.engine, slug);
+    if row.archived_ms.is_some() && caller.token.reaches_flow(slug, &labels) {
+        let slug = slug.to_owned();
+        return Err(RegistryError::Archived { slug }.into());
+    }
+    let Some(wanted) = wanted else {
+        return served(cx, caller, slug, version);
+    };
+    let version = registry.version(slug, &wanted).await?;
+    let target = match wanted {
+        VersionRef::Target(target) => Some(target),
+        VersionRef::Number(_) | VersionRef::Revision(_) => None,
+    };
+    let session = Rc::new(cx.engine.session());
+    let checked = cx.engine.version_flow(&session, &version, target).await?;
+    let worst = checked
+        .findings
+        .iter()
+        .find(|finding| finding.severity == Severity::Error);
+    if let Some(worst) = worst {
+        let status = StatusCode::UNPROCESSABLE_ENTITY;
+        return Err(Problem::new(status, worst.code, worst.message.clone()));
+    }
+    let flow = checked
+        .loaded
+        .map(|loaded| ServedFlow::of_version(slug, loaded));
+    let flow = flow.filter(|flow| caller.token.reaches_flow(slug, &flow.labels));
+    flow.map(Rc::new).ok_or_else(|| no_flow(slug))
+}
