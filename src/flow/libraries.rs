@@ -89,6 +89,12 @@ impl Libraries {
         &self.texts
     }
 
+    /// Returns the texts by their paths among those of a program.
+    pub(crate) fn files(&self) -> impl Iterator<Item = (String, String)> {
+        let texts = self.texts.values();
+        texts.map(|it| (format!("{PREFIX}{}", it.path), it.text.to_string()))
+    }
+
     /// Collects the namespaces of a definition.
     pub(crate) fn of(
         session: &Session,

@@ -17,7 +17,7 @@ use crate::codec;
 use crate::definition;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::forms;
-use crate::libraries::{Libraries, PREFIX};
+use crate::libraries::Libraries;
 use crate::permission::PlannedNeed;
 use crate::ports::Program;
 use crate::registry::RunVersion;
@@ -221,10 +221,7 @@ pub fn read(session: &Session, files: &dyn FlowFiles, main: &Main<'_>) -> Checke
     let loaded = flow.filter(|_| is_usable).map(|flow| {
         let mut files = reading.used.take();
         files.insert(MAIN.to_owned(), main.text.to_owned());
-        for library in libraries.texts().values() {
-            let path = format!("{PREFIX}{}", library.path);
-            files.insert(path, library.text.to_string());
-        }
+        files.extend(libraries.files());
         LoadedFlow {
             flow: Rc::new(Flow {
                 digest: Some(content_digest(&files).into()),

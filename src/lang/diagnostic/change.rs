@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn a_change_of_another_text_is_refused() {
-        assert_eq!(placed("{:abc 1}", (1, 5), ("ab", "cd")), None);
+        assert!(placed("{:abc 1}", (1, 5), ("ab", "cd")).is_none());
         let change = placed("(ab)", (1, 3), ("ab", "cd")).expect("placed");
         assert_eq!(change.apply("a.edn", "( ab)"), None);
         assert_eq!(change.title, "write `cd`");
