@@ -232,7 +232,7 @@ impl Catalog {
                 }
                 Err((code, message)) => problems.push(CatalogProblem {
                     file: format!("{slug}@{}", live.number),
-                    code: *code,
+                    code,
                     message: message.clone(),
                 }),
             }

@@ -1,6 +1,11 @@
 //! The formatter never changes what the reader reads, and what it wrote it leaves as it is: over all sources of the
 //! repository, and over random texts.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the sources of the repository are files"
+)]
+
 use std::path::{Path, PathBuf};
 
 use flowstone_lang::reader::{ReadContext, ReadOptions, Reader};

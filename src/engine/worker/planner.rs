@@ -152,7 +152,7 @@ impl Planner {
                 }),
                 Ok(_) => {}
                 Err((code, message)) => {
-                    let finding = Diagnostic::error(*code, message.clone());
+                    let finding = Diagnostic::error(code, message.clone());
                     self.tell_broken(&file, &Session::new(), &[finding]);
                 }
             }

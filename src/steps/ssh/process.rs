@@ -208,8 +208,8 @@ fn read_log(path: &Path) -> String {
 /// Names a failure of `ssh` by its messages.
 fn failure(place: String, log: &str) -> SshError {
     let has = |signs: &[&str]| signs.iter().any(|sign| log.contains(sign));
-    let lines = log.lines().map(str::trim).filter(|line| !line.is_empty());
-    let cause = lines.last().unwrap_or("it gave no reason").to_owned();
+    let mut lines = log.lines().map(str::trim).filter(|line| !line.is_empty());
+    let cause = lines.next_back().unwrap_or("it gave no reason").to_owned();
     if has(&[
         "REMOTE HOST IDENTIFICATION HAS CHANGED",
         "HOST IDENTIFICATION HAS CHANGED",

@@ -197,6 +197,7 @@ pub fn text_finding_json(finding: &TextFinding) -> Json {
         severity: match finding.severity {
             Severity::Error => "error",
             Severity::Warning => "warning",
+            Severity::Portability => "portability",
         },
         code: finding.code,
         message: finding.message.clone(),

@@ -121,7 +121,7 @@ impl Desk<'_> {
         let mut warnings = 0;
         for report in of_findings(&session, &checked.findings) {
             match report.severity {
-                Severity::Warning => warnings += 1,
+                Severity::Warning | Severity::Portability => warnings += 1,
                 Severity::Error if first.is_none() => first = Some(report),
                 Severity::Error => self.person.tell(report.draw().trim_end()),
             }
