@@ -263,6 +263,10 @@ fn interfaces_and_schedules_follow_live_once_there_is_a_release() {
 }
 
 #[test]
+#[expect(
+    clippy::too_many_lines,
+    reason = "one story from its first to its last version"
+)]
 fn the_registry_of_a_server_is_changed_by_commands_and_requests() {
     let scratch = Scratch::new();
     scratch.write("flows/report.edn", flow("report", "1"));

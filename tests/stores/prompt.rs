@@ -5,13 +5,27 @@ use std::rc::Rc;
 use expect_test::expect;
 use flowstone_engine::observer::NoObserver;
 use flowstone_engine::ports::{RunFilter, RunStatus};
-use flowstone_engine::{Engine, Interactive, Interrupt, codec};
+use flowstone_engine::{Desk, Engine, Interactive, Interrupt, codec};
+use flowstone_flow::step::LocalFuture;
 use flowstone_lang::session::Session;
-use flowstone_lang::value::Signal;
-use flowstone_lang::vm::NoHost;
+use flowstone_lang::value::{Result as Evaluated, Signal, Value};
+use flowstone_lang::vm::{NoHost, Request};
 
 use super::STORE;
 use crate::bench::{Bench, block_on, execute};
+
+/// A prompt without functions of its own, at which nobody answers.
+struct NoDesk;
+
+impl Desk for NoDesk {
+    fn answer(&self, request: Request) -> Result<LocalFuture<'_, Evaluated<Value>>, Request> {
+        Err(request)
+    }
+
+    fn questions(&self) -> LocalFuture<'_, ()> {
+        Box::pin(std::future::pending())
+    }
+}
 
 fn prompt<'a>(engine: &'a Engine, session: &Rc<Session>) -> Interactive<'a> {
     engine.interactive(session.clone(), Rc::new(NoObserver), Interrupt::new())
@@ -19,9 +33,11 @@ fn prompt<'a>(engine: &'a Engine, session: &Rc<Session>) -> Interactive<'a> {
 
 fn typed(prompt: &Interactive<'_>, session: &Rc<Session>, text: &'static str) -> String {
     let inner = session.clone();
-    let value = block_on(prompt.eval(Box::new(NoHost::default()), move |vm| {
-        inner.eval_text(vm, "<prompt>", text)
-    }));
+    let value = block_on(
+        prompt.eval(Box::new(NoHost::default()), &NoDesk, move |vm| {
+            inner.eval_text(vm, "<prompt>", text)
+        }),
+    );
     match value {
         Ok(value) => codec::encode(&value).expect("data"),
         Err(Signal::Throw(exception)) => format!("{} {}", exception.code, exception.text()),

@@ -435,7 +435,7 @@ fn the_same_external_id_is_the_same_run() {
         let runs = block_on(engine.list_runs(filter)).expect("runs");
         runs.into_iter().map(|row| row.id).collect::<Vec<_>>()
     };
-    assert_eq!(found("order-7"), [first.clone()]);
+    assert_eq!(found("order-7"), std::slice::from_ref(&first));
     assert!(found("order-").is_empty());
     assert!(found(first.as_str()).is_empty());
 }

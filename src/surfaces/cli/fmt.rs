@@ -43,7 +43,7 @@ pub fn run(args: &Fmt) -> Exit {
         }
     }
     done.show(args);
-    match done.reports.is_empty() && !(args.check && !done.changed.is_empty()) {
+    match done.reports.is_empty() && (!args.check || done.changed.is_empty()) {
         true => Exit::Completed,
         false => Exit::Failed,
     }
@@ -113,7 +113,7 @@ impl Done {
         if args.json {
             let findings: Vec<Json> = self.reports.iter().map(Shown::to_json).collect();
             let mut shown = json!({
-                "ok": findings.is_empty() && !(args.check && !self.changed.is_empty()),
+                "ok": findings.is_empty() && (!args.check || self.changed.is_empty()),
                 "files": self.files,
                 "changed": self.changed,
                 "findings": findings,

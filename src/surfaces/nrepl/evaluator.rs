@@ -431,7 +431,7 @@ impl<'a> Evaluator<'a> {
                 Bencode::from(format!("class {}", exception.class.0.full_name))
             };
             let (ex, root) = match &exception {
-                Some(exception) => (class(&**exception), class(&*root_of(exception))),
+                Some(exception) => (class(exception), class(&root_of(exception))),
                 None => (
                     Bencode::from("class java.lang.Error"),
                     Bencode::from("class java.lang.Error"),

@@ -55,7 +55,8 @@ fn scan(text: &str) -> Spot {
                 }
             },
             ';' => {
-                if chars.by_ref().find(|(_, char)| *char == '\n').is_none() {
+                let line_end = chars.by_ref().find(|(_, char)| *char == '\n');
+                if line_end.is_none() {
                     return Spot {
                         open,
                         word: String::new(),
@@ -75,13 +76,12 @@ fn scan(text: &str) -> Spot {
                 });
                 starts.push(at);
             }
-            ')' | ']' | '}' => {
-                if open.len() > 1 {
-                    open.pop();
-                    let start = starts.pop().unwrap_or(0);
-                    add(&mut open, &text[start..=at]);
-                }
+            ')' | ']' | '}' if open.len() > 1 => {
+                open.pop();
+                let start = starts.pop().unwrap_or(0);
+                add(&mut open, &text[start..=at]);
             }
+            ')' | ']' | '}' => {}
             _ if is_word => word = word.or(Some(at)),
             _ => {}
         }
