@@ -12,7 +12,10 @@ import subprocess
 import sys
 import time
 
-CACHE = pathlib.Path(os.environ.get("FLOWSTONE_SERVERS") or pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "flowstone-ci" / "servers")
+# The servers run as another user if the tests run as root, whose home others cannot enter.
+HOME_CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "flowstone-ci"
+SHARED_CACHE = pathlib.Path("/var/tmp/flowstone-ci") if os.geteuid() == 0 else HOME_CACHE
+CACHE = pathlib.Path(os.environ.get("FLOWSTONE_SERVERS") or SHARED_CACHE / "servers")
 NOBODY = 65534
 
 
