@@ -164,13 +164,25 @@ fn overridden(args: &Test, mut case: Case) -> Result<Case, Report> {
 /// One process of a crash test, started by [`crash`]: it dies at its crash point, or prints the outcome.
 fn one_process(args: &Test, app: &dyn App, file: &Path, home: &Path) -> Result<Exit, Refused> {
     let case = match &args.case {
-        None => Case::default(),
         Some(case) => {
             let value = input::read(&format!("@{}", case.display()), "--case").map_err(misused)?;
-            let case = Case::of_value(&value).map_err(|error| misused(of_test_error(&error)))?;
-            overridden(args, case).map_err(misused)?
+            Case::of_value(&value).map_err(|error| misused(of_test_error(&error)))?
         }
+        None => match suite::suites_of(file).first() {
+            None => Case::default(),
+            Some(cases) => {
+                let cases = suite::Suite::read(cases, Some(file))
+                    .map_err(misused)?
+                    .cases;
+                cases
+                    .into_iter()
+                    .next()
+                    .map(|named| named.case)
+                    .unwrap_or_default()
+            }
+        },
     };
+    let case = overridden(args, case).map_err(misused)?;
     let world = World::new(case, home, args.crash_at);
     let setting = Setting {
         args,
