@@ -201,10 +201,13 @@ impl Libraries {
             session
                 .eval(&mut vm, &require)
                 .map_err(|signal| match signal {
-                    Signal::Stop(stop) => Box::new(
-                        Diagnostic::error("E0901", format!("the namespace does not load: {stop}"))
-                            .at(*span),
-                    ),
+                    Signal::Stop(stop) => {
+                        let name = namespace_of(spec).unwrap_or_default();
+                        let path = self.texts.get(&name).map_or("", |it| &it.path);
+                        let message =
+                            format!("the namespace {name} ({path}) does not load: {stop}");
+                        Box::new(Diagnostic::error("E0901", message).at(*span))
+                    }
                     Signal::Throw(exception) => {
                         let code = match exception.code {
                             "" => "E0444",

@@ -23,7 +23,7 @@ pub enum Severity {
     Error,
     /// The program continues, but probably not as intended.
     Warning,
-    /// The program continues here, but not on every system that it is meant for.
+    /// The program continues here, but not on every system that it is written for.
     Portability,
 }
 

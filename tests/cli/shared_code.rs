@@ -42,7 +42,12 @@ fn a_run_continues_with_the_code_that_it_began_with() {
     scratch.write("lib/shop/money.clj", MONEY.replace("rate 2", "rate 5"));
     let newer = scratch.run(&["run", "invoice", "--json"]);
     for (run, cents) in [(&run, 600), (&id(&newer), 1500)] {
-        let ran = scratch.run(&["waits", "approve", run, "--json"]);
+        let waits = scratch.json_of(&["waits", "list"]);
+        let wait = waits["waits"]
+            .as_array()
+            .and_then(|waits| waits.iter().find(|wait| wait["run"] == **run));
+        let wait = wait.and_then(|wait| wait["id"].as_str()).expect("a wait");
+        let ran = scratch.run(&["waits", "approve", wait, "--json"]);
         assert_eq!(ran.code, Some(0), "{ran:?}");
         let shown = scratch.run(&["runs", "show", run, "--json"]).json();
         assert!(
@@ -78,7 +83,7 @@ fn wrong_namespaces_are_reported_at_their_place() {
         ("[[other.thing]]", &["E1600", "other/thing.clj"]),
         ("[7]", &["E1601"]),
         ("{}", &["E1601"]),
-        ("[[shop.broken]]", &["shop/broken.clj:2:3"]),
+        ("[[shop.broken]]", &["shop/broken.clj:2:4"]),
         ("[[shop.a]]", &["E1602", "shop.a → shop.b → shop.a"]),
         ("[[shop.endless]]", &["E0901"]),
         ("[[shop.acts]]", &["shop/acts.clj"]),

@@ -164,11 +164,11 @@ fn invalid_configs_are_refused() {
         ("{:actions [[]]}", "E0762 `:actions` holds names, not []"),
         (
             "{:notify {:channels {}}}",
-            "E0716 `:channels` holds no channel | add `:http`",
+            "E0716 `:channels` holds no channel | add `:http` or `:email`",
         ),
         (
             "{:notify {:channels {:ui {}}}}",
-            "E0716 there is no channel `:ui` | messages go by `:http`, through a connection",
+            "E0716 there is no channel `:ui` | messages go by `:http` or `:email`, through a connection",
         ),
         (
             "{:notify {:channels {:http {:url \"https://example.com\"}}}}",

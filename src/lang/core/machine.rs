@@ -11,13 +11,13 @@ use crate::vm::Vm;
 
 /// The functions of this area.
 pub(super) const FNS: &[Native] = &[
+    BRANCH_TAKEN,
     CURRENT_NS,
     DELAY_OF,
     DESTRUCTURE_MAP,
     DESTRUCTURE_REQUIRED,
     LAZY_SEQ_OF,
     NEW_EXCEPTION,
-    BRANCH_TAKEN,
     NO_CASE,
     POP_THREAD_BINDINGS,
     PUSH_THREAD_BINDINGS,

@@ -61,7 +61,7 @@ struct Open {
 struct Repair<'t> {
     text: &'t str,
     stack: Vec<Open>,
-    /// The range of the closing delimiters behind the last code; empty if there are none.
+    /// The range of the closing delimiters behind the last code; empty without any.
     trail: Range<usize>,
     edits: Vec<(Range<usize>, String)>,
 }

@@ -267,7 +267,8 @@ fn bring_up_to_date(db: &Connection) -> rusqlite::Result<()> {
     match stepped {
         Ok(()) => db.execute_batch("COMMIT"),
         Err(error) => {
-            db.execute_batch("ROLLBACK")?;
+            // Without memory or space, SQLite has already rolled it back.
+            db.execute_batch("ROLLBACK").ok();
             Err(error)
         }
     }

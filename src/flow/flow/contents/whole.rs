@@ -70,6 +70,11 @@ pub const DEFINITION: &[Field] = &[
     ),
     field("name", FieldType::Text, "The name that people see."),
     field(
+        "namespaces",
+        FieldType::Items,
+        "Shared namespaces that the flow requires, as in `[shop.money :as money]`.",
+    ),
+    field(
         "publish-media",
         FieldType::Any,
         "Kept for other programs; without effect here.",

@@ -19,7 +19,7 @@ use super::Checking;
 use crate::cli::output;
 use crate::cli::report::{Report, Severity};
 
-/// Maximum number of changes of one file: a larger number would be an error of ours.
+/// Maximum number of changes of one file: more than that would be a mistake in Flowstone.
 const MOST_CHANGES: usize = 1000;
 /// The codes of errors of the reader.
 const READER_CODES: Range<&str> = Exception::READER_CODES;

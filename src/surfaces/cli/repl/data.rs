@@ -80,8 +80,8 @@ mod tests {
         }));
         assert_eq!(
             codec::encode(&value).expect("data"),
-            "{:created-at \"2026-01-01T00:00:00Z\", :status :completed, :result {:n 3}, :steps [{:type :llm, \
-             :request \"{:prompt \\\"a beginn\", :millis 3}]}"
+            "{:created-at \"2026-01-01T00:00:00Z\" :status :completed :result {:n 3} :steps [{:type :llm \
+             :request \"{:prompt \\\"a beginn\" :millis 3}]}"
         );
     }
 }

@@ -344,7 +344,7 @@ mod tests {
     #[test]
     fn the_arguments_that_are_missing_are_hinted() {
         let words = words();
-        assert_eq!(words.hint("(interpose ").as_deref(), Some("sep"));
+        assert_eq!(words.hint("(interpose ").as_deref(), Some("separator"));
         assert_eq!(words.hint("(subs s ").as_deref(), Some("start"));
         assert_eq!(words.hint("(subs s 1 ").as_deref(), Some("end"));
         assert_eq!(words.hint("(subs"), None);
