@@ -418,5 +418,5 @@ fn a_database_of_format_12_gets_the_table_of_knowledge() {
     let format: i64 = db
         .pragma_query_value(None, "user_version", |row| row.get(0))
         .expect("a number");
-    assert_eq!(format, 13);
+    assert!(format > 12, "{format}");
 }

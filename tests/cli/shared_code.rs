@@ -56,10 +56,6 @@ fn a_run_continues_with_the_code_that_it_began_with() {
             "{shown:#}"
         );
     }
-    // Without the folder, the older run still has its code.
-    std::fs::remove_dir_all(scratch.path().join("lib")).expect("it is there");
-    let ran = scratch.run(&["runs", "replay", &run]);
-    assert_eq!(ran.code, Some(0), "{ran:?}");
     // Two versions of one flow.
     let versions = scratch
         .run(&["flows", "versions", "invoice", "--json"])
@@ -69,6 +65,10 @@ fn a_run_continues_with_the_code_that_it_began_with() {
         Some(2),
         "{versions:#}"
     );
+    // Without the folder, the older run still has its code.
+    std::fs::remove_dir_all(scratch.path().join("lib")).expect("it is there");
+    let ran = scratch.run(&["runs", "replay", &run]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
 }
 
 #[test]

@@ -73,17 +73,7 @@ pub const BUILTINS: &[Builtin] = &[
         mode: Mode::ReadWrite,
         exposed_to: Audience::DeveloperOnly,
         function: Some("insert-row"),
-        arguments: || {
-            (
-                json!({
-                    "table": table(),
-                    "row": row(),
-                    "values": same_as("row", "object"),
-                    "key": key_columns(),
-                }),
-                &["table", "row|values"],
-            )
-        },
+        arguments: of_new_row,
     },
     Builtin {
         name: INTERRUPT,
@@ -163,17 +153,7 @@ pub const BUILTINS: &[Builtin] = &[
         mode: Mode::ReadWrite,
         exposed_to: Audience::DeveloperOnly,
         function: Some("upsert-row"),
-        arguments: || {
-            (
-                json!({
-                    "table": table(),
-                    "row": row(),
-                    "values": same_as("row", "object"),
-                    "key": key_columns(),
-                }),
-                &["table", "row|values"],
-            )
-        },
+        arguments: of_new_row,
     },
     Builtin {
         name: "write_storage",
@@ -196,6 +176,19 @@ pub const BUILTINS: &[Builtin] = &[
         },
     },
 ];
+
+/// Returns the arguments of a tool that stores a row.
+fn of_new_row() -> (Json, &'static [&'static str]) {
+    (
+        json!({
+            "table": table(),
+            "row": row(),
+            "values": same_as("row", "object"),
+            "key": key_columns(),
+        }),
+        &["table", "row|values"],
+    )
+}
 
 fn table() -> Json {
     json!({"type": "string", "description": "The name of the table."})

@@ -1,7 +1,7 @@
 //! Finds forms whose steps are never performed, and forms that never end.
 //!
 //! Only what follows from the written form is reported: a lazy sequence that nothing can use, a reader of all items of a sequence
-//! without an end, a loop that always goes on.
+//! without an end, a loop that never ends.
 
 use flowstone_lang::value::{Symbol, Value};
 use flowstone_model::names::name_of;
