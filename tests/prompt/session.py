@@ -1,8 +1,8 @@
-"""A session at the prompt through everything that it offers for flows: running, questions, debugging, forks, watching,
-completion, hints, several lines, paste, type-ahead, resize, long output, and Ctrl-C at each moment.
+"""A session at the prompt through everything that it offers for flows: running, questions, debugging, forks, answers, runs as
+text, watching, completion, hints, several lines, history, paste, type-ahead, resize, long output, and Ctrl-C at each moment.
 
-The screens of the guide (`docs/guide/prompt.md`, blocks that begin with `<!-- screen: NAME -->`) are compared with the screens
-of the session, without ids and times. `--update` writes them again.
+The screens of the guide (`docs/guide/prompt.md`: the blocks that begin with a prompt) are compared with the screens of the
+session that begin with the same line; ids and times are replaced by fixed ones. `--update` writes them again.
 
 usage: tests/prompt/session.py PROGRAM [--update]
 """
@@ -35,57 +35,122 @@ STEPS = """{:slug :steps
 
 
 class Session(Terminal):
-    """A terminal whose screens are kept by name."""
+    """A terminal whose screens are kept by their first lines."""
 
     screens = {}
 
-    def keep(self, name, first):
-        """Keeps the screen from the last line on that begins with a text, up to the open prompt."""
+    def since(self, first):
+        """Returns the lines of the screen from the last line on that begins with a text, up to the open prompt."""
         self.settle(0.3)
         lines = self.screen.text().rstrip().split("\n")
         start = max(idx for idx, line in enumerate(lines) if line.startswith(first))
         lines = lines[start:]
         if lines[-1].startswith(PROMPT.strip()):
             lines.pop()
-        self.screens[name] = plain("\n".join(lines).rstrip())
+        return lines
+
+    def keep(self, first):
+        """Keeps the screen from the last line on that begins with a text, up to the open prompt."""
+        screen = plain("\n".join(self.since(first)).rstrip())
+        self.screens[screen.split("\n")[0]] = screen
+
+    def answers(self, line, *texts):
+        """Types a line, and checks that each of the texts is in its answer."""
+        self.enter(line)
+        answer = "\n".join(self.since(PROMPT + line[:40])[1:])
+        for text in texts:
+            assert text in answer, f"{text!r} is not in the answer to {line}:\n{answer}"
+
+    def leaves(self, keys, *texts):
+        """Sends keys, waits for texts, and checks that Ctrl-C returns to a prompt that still works."""
+        self.send(keys)
+        for text in texts:
+            self.until(text)
+        self.settle(0.2)
+        self.send("\x03")
+        self.until_prompt()
+        self.answers("[:still :here]", "[:still :here]")
+
+
+TABLE = re.compile(r"(run|step|wait) {2,}\w+( {2,}\w+)+")
+IDS = ["06h4k2m8q0c3z7x1", "06h4k2n5t8w2b6y9", "06h4k2p7r3d9f0v4", "06h4k2q1s5g8j2m6"]
 
 
 def plain(text):
-    """Returns a screen without what differs from run to run."""
-    text = re.sub(r"\bw0[0-9a-z]{14}\b", "w06h4k2m8q0c3z7x", text)
-    text = re.sub(r"\bw0[0-9a-z]{14}", "w06h4k2m8q0c3z7x", text)
-    text = re.sub(r"\b\d+ ms\b", "3 ms", text)
-    text = re.sub(r"\b\d+\.\d s\b", "3 ms", text)
-    text = re.sub(r"\b\d{4}-\d\d-\d\dT[0-9:.]+Z", "2026-01-01T09:00:00Z", text)
-    text = re.sub(r"\bjust now\b|\b\d+ s ago\b", "now", text)
-    return "\n".join(line.rstrip() for line in text.split("\n"))
+    """Returns a screen without what differs from run to run: ids, times, and the widths of columns that hold them."""
+    lines, idx = text.split("\n"), 0
+    while idx < len(lines):
+        if TABLE.fullmatch(lines[idx]):
+            end = next((at for at in range(idx, len(lines)) if lines[at].strip() == ""), len(lines))
+            lines[idx:end] = laid_out(lines[idx:end])
+        lines[idx] = fixed(lines[idx])
+        idx += 1
+    text = "\n".join(line.rstrip() for line in lines)
+    found = list(dict.fromkeys(re.findall(r"\b0[0-9a-z]{15}\b", text)))
+    for known, shown in zip(found, IDS, strict=False):
+        text = text.replace(known, shown)
+    return text
+
+
+def fixed(text):
+    """Returns a text with fixed times."""
+    text = re.sub(r"\b(\d+ ms|\d+(\.\d+)? s)\b", "3 ms", text)
+    text = re.sub(r"\b3 ms ago\b", "1 s ago", text)
+    return re.sub(r"\b\d{4}-\d\d-\d\dT[0-9:.]+Z", "2026-01-01T09:00:00Z", text)
+
+
+def laid_out(lines):
+    """Returns a table with fixed times. Notes below a row are no cells."""
+    starts = [word.start() for word in re.finditer(r"\S+", lines[0])]
+    ends = starts[1:] + [None]
+    rows = [
+        None if line.startswith("  ") else [fixed(line[start:end].rstrip()) for start, end in zip(starts, ends)]
+        for line in lines
+    ]
+    widths = [max(len(row[idx]) for row in rows if row) for idx in range(len(starts))]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() if row else line
+        for row, line in zip(rows, lines)
+    ]
 
 
 def running(terminal):
     """A flow is loaded and run; its question is answered in place; the run is looked at."""
     terminal.enter('(flow/load "flows/refund.edn")')
-    terminal.keep("load", PROMPT + "(flow/load")
+    terminal.keep(PROMPT + "(flow/load")
     terminal.send("(flow/run :refund {:amount 200})\r")
-    terminal.until("manager? ")
-    # An answer that does not fit is asked for again, an empty one is no answer.
-    terminal.send("(((\r\x03")
-    terminal.until_prompt()
-    seen = terminal.enter("(count (flow/waits))")
-    assert "1" in seen, seen
-    terminal.send("(flow/resume)\r")
     terminal.until("manager? ")
     terminal.send("approve\r")
     terminal.until("{:paid 180")
     terminal.until_prompt()
-    terminal.keep("run", PROMPT + "(flow/resume")
-    seen = terminal.enter("(flow/runs)")
-    assert "refund" in seen and "completed" in seen, seen
-    terminal.keep("runs", PROMPT + "(flow/runs)")
-    seen = terminal.enter("(map :status (flow/runs))")
-    assert "(:completed)" in seen, seen
-    seen = terminal.enter("(flow/show)")
-    assert "approval" in seen and "result" in seen, seen
-    terminal.keep("show", PROMPT + "(flow/show)")
+    terminal.keep(PROMPT + "(flow/run :refund")
+    terminal.answers("(flow/runs)", "refund", "completed")
+    terminal.keep(PROMPT + "(flow/runs)")
+    terminal.answers("(map :status (flow/runs))", "(:completed)")
+    terminal.answers("(flow/show)", "approval", "result")
+    terminal.keep(PROMPT + "(flow/show)")
+    # Nothing, and what is no value, is asked for again. Ctrl-C leaves the question open.
+    terminal.send("(flow/run :refund {:amount 100})\r")
+    terminal.until("manager? ")
+    terminal.send("\r")
+    terminal.until("manager? ")
+    terminal.send("}\r")
+    terminal.until("type a value")
+    terminal.until("manager? ")
+    terminal.send("\x03")
+    terminal.until_prompt()
+    terminal.answers("(count (flow/waits))", "1")
+    terminal.send("(flow/resume)\r")
+    terminal.until("manager? ")
+    terminal.send("reject too much\r")
+    terminal.until("{:paid 90, :decision :reject}")
+    terminal.until_prompt()
+    terminal.send('(flow/step :wait :ok {:key "go"})\r')
+    terminal.until("go? ")
+    terminal.send("{:n 7}\r")
+    terminal.until("{:n 7}\r\n")
+    terminal.until_prompt()
+    terminal.keep(PROMPT + "(flow/step :wait")
 
 
 def debugging(terminal):
@@ -113,7 +178,7 @@ def debugging(terminal):
     terminal.send("use 70\r")
     terminal.until("[1 7 70]")
     terminal.until_prompt()
-    terminal.keep("debug", PROMPT + "(flow/debug")
+    terminal.keep(PROMPT + "(flow/debug")
     terminal.send("(flow/debug :steps)\r")
     for _ in range(2):
         terminal.until("debug> ")
@@ -146,7 +211,7 @@ def forking(terminal):
     terminal.enter("(def r (:id (first (flow/runs :flow :steps :status :completed))))")
     seen = terminal.enter('(flow/fork r :at :third :set {"second" 9})')
     assert "[1 9 90]" in seen, seen
-    terminal.keep("fork", PROMPT + "(flow/fork")
+    terminal.keep(PROMPT + "(flow/fork")
     seen = terminal.enter("(flow/replay r)")
     assert "answered from the journal, the same end" in seen, seen
     seen = terminal.enter("(flow/diff r (:id (first (flow/runs))))")
@@ -155,7 +220,45 @@ def forking(terminal):
     assert "{a 1, b 2}" in seen, seen
     seen = terminal.enter("(flow/next :refund {:amount 50})")
     assert "fee" in seen and ":function" in seen, seen
-    terminal.keep("next", PROMPT + "(flow/next")
+    terminal.keep(PROMPT + "(flow/next")
+
+
+def operating(terminal):
+    """What `flowstone runs` and `flowstone waits` do, by functions."""
+    terminal.answers("(flow/flows)", "refund", "flows/steps.edn")
+    terminal.answers("(flow/events r)", "third")
+    terminal.answers("(flow/show r :second)", "second")
+    terminal.answers("(def text (flow/export r))", "#'user/text")
+    terminal.answers("(count (flow/import text :new-id true))", "1")
+    terminal.answers("(flow/runs :limit 1 :flow :steps)", "steps")
+    terminal.answers("(flow/runs :colour :red)", "E1550", ":colour")
+    terminal.answers('(flow/show "w0nothing")', "w0nothing")
+    for answer, decision in [
+        ('(flow/approve "manager" :comment "fine")', ":approve"),
+        ('(flow/reject "manager" :reason "too much")', ":reject"),
+        ('(flow/answer "manager" {:action :later})', ":later"),
+    ]:
+        ask(terminal)
+        terminal.answers("(flow/waits)", "manager")
+        terminal.answers("(:state (flow/wait (:id (first (flow/waits)))))", "open")
+        terminal.answers(answer, decision)
+    ask(terminal)
+    terminal.answers('(flow/cancel-wait "manager" :reason "no longer needed")', "cancelled")
+    ask(terminal)
+    terminal.answers('(flow/cancel (:id (first (flow/runs))) :reason "a mistake")', "cancel")
+    terminal.answers("(:status (flow/show))", "cancelled")
+    terminal.answers('(flow/signal "early" {:n 1})', ":kept")
+    terminal.answers("(flow/waits :signals true)", "early")
+    terminal.answers('(flow/step :wait :ok {:key "early"})', "{:n 1}")
+    terminal.answers('(flow/event "shipped" {:n 2})', ":kept")
+
+
+def ask(terminal):
+    """Starts a run, and leaves its question open."""
+    terminal.send("(flow/run :refund {:amount 30})\r")
+    terminal.until("manager? ")
+    terminal.send("\x03")
+    terminal.until_prompt()
 
 
 def watching(terminal, folder):
@@ -177,7 +280,7 @@ def watching(terminal, folder):
     terminal.until("Ctrl-C ends it")
     terminal.send("\x03")
     terminal.until_prompt()
-    terminal.keep("watch", PROMPT + "(flow/run :steps {} :watch")
+    terminal.keep(PROMPT + "(flow/run :steps {} :watch")
 
 
 def typing(terminal):
@@ -205,7 +308,7 @@ def typing(terminal):
     terminal.send("(let [a 1\rb 2]\r(+ a b))\r")
     terminal.until("3\r\n")
     terminal.until_prompt()
-    terminal.keep("lines", PROMPT + "(let [a 1")
+    terminal.keep(PROMPT + "(let [a 1")
     # A bracketed paste of several forms, and lines that are typed while one is evaluated.
     terminal.send("\x1b[200~(def p 1)\n(def q\n  (+ p 1))\n\x1b[201~\r")
     terminal.until("#'user/q")
@@ -216,65 +319,75 @@ def typing(terminal):
     terminal.until('":typed:ahead"')
     terminal.until_prompt()
     terminal.resize(40)
-    seen = terminal.enter("(zipmap (map #(keyword (str \"key\" %)) (range 6)) (range 6))")
-    widest = max(len(line) for line in seen.split("\r\n")[1:])
-    assert widest <= 40, seen
-    terminal.resize(90)
-    seen = terminal.enter("(dotimes [n 3] (println :line n))")
-    assert ":line 2" in seen, seen
-    seen = terminal.enter("(vec (repeat 60 (apply str (repeat 60 \\x))))")
-    assert "more lines: (more)" in seen and seen.count("xxx\"") < 40, seen
-    seen = terminal.enter("(more)")
-    assert "more lines" in seen, seen
-    seen = terminal.enter("(more :all)")
-    assert seen.rstrip().endswith("]"), seen
+    terminal.settle(0.3)
+    terminal.enter("(zipmap (map keyword [:one :two :three :four]) (range))")
+    lines = terminal.since("{:one 0")
+    assert lines == ["{:one 0, :two 1, :three 2, :four 3}"], lines
+    terminal.enter("(zipmap (map #(keyword (str \"key\" %)) (range 6)) (range 6))")
+    lines = terminal.since("{:key0 0")
+    assert lines == ["{:key0 0", " :key1 1", " :key2 2", " :key3 3", " :key4 4", " :key5 5}"], lines
+    terminal.resize(120)
+    # The last entries come back, also one of several lines.
+    terminal.send("\x1b[A\r")
+    terminal.until("{:key0 0")
+    terminal.until_prompt()
+    terminal.answers("(dotimes [n 3] (println :line n))", ":line 0\n:line 1\n:line 2\nnil")
+    terminal.enter("(vec (repeat 60 (apply str (repeat 60 \\x))))")
+    cut = terminal.since(PROMPT + "(vec (repeat 60")
+    assert len(cut) == 29 and cut[-1] == "… 33 more lines: (more), or (more :all)", cut
+    terminal.answers("(more)", "… 6 more lines: (more), or (more :all)")
+    terminal.enter("(more :all)")
+    rest = terminal.since(PROMPT + "(more :all)")
+    assert len(rest) == 7 and rest[-1].endswith("]"), rest
+    terminal.answers("(more)", "there is no more")
 
 
 def interrupts(terminal):
-    """Ctrl-C while code computes, while a step sleeps, while a question is open, with half a line."""
+    """Ctrl-C at each moment: while code computes or prints, at questions, in a step, in each kind of entry."""
+    terminal.leaves("(loop [] (recur))\r", "recur))", "\n")
+    terminal.leaves("(run! println (range))\r", "500\r\n")
+    terminal.leaves("(flow/step :sleep :nap {:seconds 600})\r", "sleeps")
+    terminal.leaves('(flow/step :wait :ok {:key "own"})\r', "own? ")
+    terminal.leaves('(flow/step :wait :ok {:key "own"})\r{:half', "own? ", "{:half")
+    terminal.leaves("(flow/run :refund {:amount 7})\rappro", "manager? ", "appro")
+    terminal.leaves("(flow/debug :steps)\rchange {:inp", "debug> ", "{:inp")
+    terminal.leaves("(half a line", "line")
+    terminal.leaves("(half\ra\rform", "form")
+    terminal.leaves("(flow/ru\t\t", "flow/runs")
+    terminal.leaves('"an open text', "text")
+    terminal.leaves("\x1b[200~(pasted\nin part\x1b[201~", "part")
+    terminal.leaves("")
+    # A search of the history.
+    terminal.leaves("\x12still", "still")
+    # Several interrupts are one.
     terminal.send("(loop [] (recur))\r")
+    terminal.until("\n")
     time.sleep(0.3)
-    terminal.send("\x03")
+    terminal.send("\x03\x03\x03")
     terminal.until("interrupted")
     terminal.until_prompt()
-    terminal.send("(flow/step :sleep :nap {:seconds 600})\r")
-    terminal.until("sleeps")
-    terminal.send("\x03")
-    terminal.until("interrupted")
+    terminal.answers("[:still :here]", "[:still :here]")
+    # A question can be answered after others were left.
+    terminal.send('(flow/step :wait :ok {:key "last"})\r')
+    terminal.until("last? ")
+    terminal.send("{:n 8}\r")
+    terminal.until("{:n 8}\r\n")
     terminal.until_prompt()
-    terminal.send('(flow/step :wait :ok {:key "own"})\r')
-    terminal.until("own? ")
-    terminal.send("\x03")
-    terminal.until("interrupted")
-    terminal.until_prompt()
-    terminal.send('(flow/step :wait :ok {:key "own2"})\r')
-    terminal.until("own2? ")
-    terminal.send("{:n 7}\r")
-    terminal.until("{:n 7}\r\n")
-    terminal.until_prompt()
-    terminal.send("(half a line\x03")
-    terminal.until_prompt()
-    seen = terminal.enter("[:still :here]")
-    assert "[:still :here]" in seen, seen
-
-
-def blocks(text):
-    """Returns the screens in the guide, by name."""
-    found = re.findall(r"<!-- screen: (\w+) -->\n```text\n(.*?)\n```", text, re.S)
-    return dict(found)
 
 
 def compare(update):
+    """Compares each screen of the guide with that of the session, or writes it again."""
     text = GUIDE.read_text()
-    shown = blocks(text)
-    for name, screen in Session.screens.items():
+    shown = re.findall(rf"```text\n({PROMPT}.*?)\n```", text, re.S)
+    assert shown, "the guide has no screens"
+    for old in shown:
+        first = old.split("\n")[0]
+        screen = Session.screens.get(first)
+        assert screen, f"no session makes the screen of the guide that begins with {first!r}: {list(Session.screens)}"
         if update:
-            pattern = rf"(<!-- screen: {name} -->\n```text\n).*?(\n```)"
-            text = re.sub(pattern, lambda it: it.group(1) + screen + it.group(2), text, flags=re.S)
-        elif name in shown:
-            assert shown[name] == screen, f"the screen {name} of the guide is\n{shown[name]}\n--- but it is\n{screen}"
-    unknown = set(shown) - set(Session.screens)
-    assert not unknown, f"screens that no session makes: {unknown}"
+            text = text.replace(f"```text\n{old}\n```", f"```text\n{screen}\n```")
+        else:
+            assert old == screen, f"the guide shows\n{old}\n--- but the screen is\n{screen}"
     if update:
         GUIDE.write_text(text)
 
@@ -287,11 +400,13 @@ def main():
         (folder / "flowstone.edn").write_text("{}")
         (folder / "flows" / "refund.edn").write_text(REFUND)
         (folder / "flows" / "steps.edn").write_text(STEPS)
-        terminal = Session(program, name)
+        # Wide enough that no column of a table is cut, whatever the times are.
+        terminal = Session(program, name, columns=120)
         terminal.until_prompt()
         running(terminal)
         debugging(terminal)
         forking(terminal)
+        operating(terminal)
         watching(terminal, folder)
         typing(terminal)
         interrupts(terminal)

@@ -78,6 +78,10 @@ class Screen:
             del line[self.column :]
             del self.lines[self.row + 1 :]
 
+    def current(self):
+        """Returns the line of the cursor."""
+        return "".join(self.lines[self.row]).rstrip()
+
     def text(self):
         return "\n".join("".join(line).rstrip() for line in self.lines)
 
@@ -102,19 +106,27 @@ class Terminal:
 
     def enter(self, line):
         """Types a line, and waits for the prompt after its answer."""
-        self.send(line + "\r")
-        # A hint is drawn with the whole line, and the prompt before it.
-        before = self.until("\n")
-        return before + self.until_prompt()
+        self.send(line)
+        # Before the line is drawn, the prompt on the screen is still the one that it is typed at.
+        self.settle(0.1)
+        self.send("\r")
+        return self.until_prompt()
 
     def until_prompt(self, prompt=PROMPT):
-        before = self.until(prompt)
-        # A prompt is drawn in several writes.
+        """Reads until the cursor is behind a prompt with nothing typed. A prompt and the line behind it are drawn several times."""
+        end = time.time() + SECONDS
         self.settle(0.15)
+        while self.screen.current() != prompt.rstrip():
+            ready, _, _ = select.select([self.fd], [], [], max(0, end - time.time()))
+            assert ready, f"no prompt after {self.seen!r}"
+            self.settle(0.15)
+        before, self.seen = self.seen, ""
         return before
 
     def settle(self, seconds):
-        while True:
+        """Reads until nothing is written for a time, or for two seconds if something always is."""
+        end = time.time() + 2
+        while time.time() < end:
             ready, _, _ = select.select([self.fd], [], [], seconds)
             if not ready:
                 return

@@ -13,6 +13,7 @@ pub use list::{list_signals, list_table};
 pub use render::how_to_answer;
 pub(super) use show::describe as report_page;
 pub use show::print_wait;
+pub(super) use show::shown_details;
 
 /// Performs the command.
 pub fn run(args: &Waits, app: &dyn App) -> Exit {

@@ -19,7 +19,7 @@ use crate::json::{ok, state, wait_report_json};
 
 /// The details of a wait that are printed, in this order.
 const SHOWN: &[&str] = &[
-    "title", "message", "question", "request", "value", "data", "approval",
+    "title", "message", "question", "request", "value", "data", "error", "approval",
 ];
 
 /// Shows the wait.
@@ -66,11 +66,7 @@ pub(in crate::cli) fn describe(report: &WaitReport) -> String {
         ("key", row.key.clone()),
         ("state", state_text(report)),
     ];
-    for key in SHOWN {
-        if let Some(value) = detail(&report.details, key) {
-            lines.push((key, brief(value)));
-        }
-    }
+    lines.extend(shown_details(&report.details));
     let listed = |names: &[String]| {
         let names: Vec<String> = names.iter().map(|name| format!(":{name}")).collect();
         names.join(" ")
@@ -134,6 +130,13 @@ fn state_text(report: &WaitReport) -> String {
             format!("{state}{facts}")
         }
     }
+}
+
+/// Returns what a wait shows to the person who answers it, with the name of each part.
+pub(in crate::cli) fn shown_details(details: &Value) -> Vec<(&'static str, String)> {
+    let parts = SHOWN.iter();
+    let shown = parts.filter_map(|key| Some((*key, brief(detail(details, key)?))));
+    shown.collect()
 }
 
 fn detail<'a>(details: &'a Value, key: &str) -> Option<&'a Value> {

@@ -48,7 +48,8 @@ struct Stops {
     person: Rc<dyn Person>,
     /// Whether later steps are stopped at.
     is_on: Cell<bool>,
-    number: Cell<usize>,
+    /// The paths of the steps that were stopped at. A step that is stopped at again keeps its number.
+    seen: RefCell<Vec<String>>,
     wish: RefCell<Wish>,
 }
 
@@ -80,7 +81,7 @@ impl Desk<'_> {
             session: self.session.clone(),
             person: self.person.clone(),
             is_on: Cell::new(true),
-            number: Cell::new(0),
+            seen: RefCell::default(),
             wish: RefCell::default(),
         });
         self.person
@@ -211,7 +212,7 @@ impl Stops {
             self.person.tell(&format!("not taken: {problem}"));
             return;
         }
-        self.number.set(self.number.get() + 1);
+        let number = self.number_of(&stop.path);
         let place = match &stop.place {
             Some(place) => format!("  {}:{}:{}", place.file, place.line, place.column),
             None => String::new(),
@@ -221,12 +222,21 @@ impl Stops {
             false => format!("  {}", stop.title),
         };
         self.person.tell(&format!(
-            "● step {}: {} :{}{title}{place}\n{}",
-            self.number.get(),
+            "● step {number}: {} :{}{title}{place}\n{}",
             stop.path,
             stop.kind,
             config_text(stop)
         ));
+    }
+
+    /// Returns the number of a step, counted from 1 in the order of the stops.
+    fn number_of(&self, path: &str) -> usize {
+        let mut seen = self.seen.borrow_mut();
+        let known = seen.iter().position(|it| it == path);
+        known.unwrap_or_else(|| {
+            seen.push(path.to_owned());
+            seen.len() - 1
+        }) + 1
     }
 
     /// Evaluates a form with the locals of a stop; it can only compute.
@@ -365,9 +375,16 @@ mod tests {
             session: Rc::new(Session::new()),
             person: Rc::new(Silent),
             is_on: Cell::new(true),
-            number: Cell::new(0),
+            seen: RefCell::default(),
             wish: RefCell::default(),
         }
+    }
+
+    #[test]
+    fn a_step_that_is_stopped_at_again_keeps_its_number() {
+        let stops = stops();
+        let numbers = ["a", "b", "b", "c", "a", "d"].map(|path| stops.number_of(path));
+        assert_eq!(numbers, [1, 2, 2, 3, 1, 4]);
     }
 
     #[test]

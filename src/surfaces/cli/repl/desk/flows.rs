@@ -246,6 +246,9 @@ impl Desk<'_> {
                 .tell(&format!("watching {}; Ctrl-C ends it", file.display()));
             loop {
                 if self.interrupt.is_set() {
+                    // The terminal has shown the Ctrl-C on this line.
+                    self.person
+                        .tell(&format!("\nno longer watching {}", file.display()));
                     return Ok(Value::Nil);
                 }
                 tokio::time::sleep(LOOK_EVERY).await;

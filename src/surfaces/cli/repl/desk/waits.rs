@@ -8,7 +8,6 @@ use flowstone_engine::{Answered, Answering, Caller, EngineError, ExecuteOptions,
 use flowstone_lang::value::{Result, Value};
 
 use super::{Desk, failed};
-use crate::cli::pretty::pretty;
 use crate::cli::repl::data::data;
 use crate::cli::repl::given::{Given, shown};
 use crate::cli::waits;
@@ -18,8 +17,6 @@ use crate::json::{Values, signal_json_as, wait_json_as};
 const LOCAL: &str = "local";
 /// How many times an answer that a wait refuses is asked for again.
 const TRIES: usize = 5;
-/// The parts of a question that are shown, in this order.
-const SHOWN: &[&str] = &["message", "request", "value", "data", "error", "show"];
 
 impl Desk<'_> {
     /// Returns open waits, or signals.
@@ -234,10 +231,7 @@ impl Desk<'_> {
         let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
         let (word, rest) = (word.trim_start_matches(':'), rest.trim());
         let is_offered = match offered.is_empty() {
-            true => {
-                let is_free = details.get("validation").is_none_or(Value::is_nil);
-                is_free && matches!(word, "approve" | "reject")
-            }
+            true => is_free(details) && matches!(word, "approve" | "reject"),
             false => offered.iter().any(|known| known == word),
         };
         let how = Answering {
@@ -264,7 +258,7 @@ impl Desk<'_> {
             self.engine.choose(&wait.id, word, remark, how).await
         } else {
             let value = codec::decode(text)
-                .map_err(|error| Refused::Not(format!("{error}; {}", usage(&offered))))?;
+                .map_err(|error| Refused::Not(format!("{error}; {}", usage(details))))?;
             let target = Target::Name(wait.id.clone());
             self.engine.answer_waits(target, &value, how).await
         };
@@ -299,14 +293,7 @@ fn question(wait: &WaitRow, details: &Value) -> String {
         "{} waits for an answer  ({} of {})",
         wait.key, wait.path, wait.flow
     );
-    for key in SHOWN {
-        let Some(value) = details.get(key).filter(|value| !value.is_nil()) else {
-            continue;
-        };
-        let text = match value.as_str() {
-            Some(text) => text.to_owned(),
-            None => pretty(value),
-        };
+    for (key, text) in waits::shown_details(details) {
         let indented = text.replace('\n', "\n    ");
         out.push_str(&format!("\n  {key}: {indented}"));
     }
@@ -318,26 +305,27 @@ fn question(wait: &WaitRow, details: &Value) -> String {
         let roles: Vec<String> = roles.iter().map(|role| format!(":{role}")).collect();
         out.push_str(&format!("\n  you answer as {}", roles.join(" ")));
     }
-    out.push_str(&format!(
-        "\n  {}; Ctrl-C leaves it open",
-        usage(&actions(details))
-    ));
+    out.push_str(&format!("\n  {}; Ctrl-C leaves it open", usage(details)));
     out
 }
 
-fn usage(actions: &[String]) -> String {
-    match actions {
-        [] => "type a value".to_owned(),
-        actions => {
-            let words: Vec<String> = actions
-                .iter()
-                .map(|action| match action.as_str() {
-                    "edit" | "use" => format!("{action} VALUE"),
-                    "reject" => "reject REASON".to_owned(),
-                    other => other.to_owned(),
-                })
-                .collect();
-            format!("type {}", words.join(", "))
-        }
+/// Tells whether any value answers a wait.
+fn is_free(details: &Value) -> bool {
+    details.get("validation").is_none_or(Value::is_nil)
+}
+
+fn usage(details: &Value) -> String {
+    let actions = actions(details);
+    if actions.is_empty() {
+        return match is_free(details) {
+            true => "type a value, or approve, or reject REASON".to_owned(),
+            false => "type a value".to_owned(),
+        };
     }
+    let words = actions.iter().map(|action| match action.as_str() {
+        "edit" | "use" => format!("{action} VALUE"),
+        "reject" => "reject REASON".to_owned(),
+        other => other.to_owned(),
+    });
+    format!("type {}", words.collect::<Vec<_>>().join(", "))
 }
