@@ -125,6 +125,9 @@ pub enum EngineError {
     TooManyStarts { count: usize },
     #[error("`{name}` is set by the engine, and a caller cannot give it")]
     ReservedInput { name: String },
+    /// The version of a flow that a trigger starts cannot be run.
+    #[error("{message}")]
+    Unstartable { code: &'static str, message: String },
     #[error(transparent)]
     Input(#[from] InputError),
     #[error(transparent)]
@@ -178,6 +181,7 @@ impl EngineError {
             EngineError::BadStarts { .. } => "E0542",
             EngineError::TooManyStarts { .. } => "E0543",
             EngineError::ReservedInput { .. } => "E1120",
+            EngineError::Unstartable { code, .. } => code,
             EngineError::Input(error) => error.code(),
             EngineError::Codec(error) => error.code(),
             EngineError::Resource(error) => error.code(),
@@ -274,7 +278,10 @@ impl EngineError {
             EngineError::Wait(error) => error.hint(),
             EngineError::Job(error) => error.hint(),
             EngineError::Link(error) => error.hint().to_owned(),
-            EngineError::BadProgram { .. } | EngineError::Codec(_) | EngineError::Internal(_) => {
+            EngineError::Unstartable { .. }
+            | EngineError::BadProgram { .. }
+            | EngineError::Codec(_)
+            | EngineError::Internal(_) => {
                 return None;
             }
         })

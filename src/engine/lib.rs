@@ -50,6 +50,7 @@ mod start;
 mod state;
 mod step_details;
 pub mod tokens;
+pub mod triggers;
 pub mod trust;
 mod versions;
 pub mod waits;

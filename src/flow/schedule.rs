@@ -41,6 +41,35 @@ pub enum Timing {
     Every { millis: i64 },
 }
 
+impl Timing {
+    /// Reads a cron expression of exactly five fields in UTC, without short forms and time zones.
+    ///
+    /// # Errors
+    /// A message that states what is wrong, with the field.
+    pub fn utc(text: &str) -> Result<Timing, CronError> {
+        let text = text.trim();
+        let refused = |message: String, hint: &str| CronError {
+            field: None,
+            message,
+            hint: Some(hint.to_owned()),
+        };
+        if text.starts_with('@') {
+            let message = format!("expected a cron expression of five fields, got `{text}`");
+            return Err(refused(message, "for example `0 * * * *` for each hour"));
+        }
+        if text.contains('=') {
+            let message = format!("`{text}` sets a variable, and times are always in UTC");
+            return Err(refused(
+                message,
+                "give five fields only, with the hour in UTC",
+            ));
+        }
+        let cron = Box::new(Cron::parse(text)?);
+        let zone = TimeZone::UTC;
+        Ok(Timing::Cron { cron, zone })
+    }
+}
+
 impl fmt::Display for Timing {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

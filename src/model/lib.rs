@@ -39,5 +39,6 @@ pub mod table;
 pub mod text;
 pub mod token;
 pub mod trace;
+pub mod triggers;
 pub mod viewer;
 pub mod waits;

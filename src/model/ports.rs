@@ -26,6 +26,7 @@ mod secrets;
 mod simulated_clock;
 mod telemetry;
 mod tokens;
+mod triggers;
 mod upkeep;
 mod vault;
 mod waits;
@@ -70,6 +71,7 @@ pub use secrets::{NoSecrets, Secrets};
 pub use simulated_clock::SimulatedClock;
 pub use telemetry::{FinishedSpan, NoTelemetry, SpanKind, SpanValue, Telemetry};
 pub use tokens::Tokens;
+pub use triggers::Triggers;
 pub use upkeep::{BackedUp, Flaw, Removed, Sweep, SweepKind, Upkeep, Usage, Verified};
 pub use vault::{KeyGuard, KeyRing, NoVault, Vault, VaultError};
 pub use waits::{Completion, NewWait, SignalFilter, SignalRow, WaitFilter, Waits, WaitsAnswer};
@@ -118,6 +120,7 @@ pub struct Stores {
     pub search: Arc<dyn SearchIndex>,
     pub tokens: Arc<dyn Tokens>,
     pub registry: Arc<dyn Registry>,
+    pub triggers: Arc<dyn Triggers>,
     pub upkeep: Arc<dyn Upkeep>,
 }
 

@@ -26,6 +26,7 @@ mod search;
 mod state;
 mod tables;
 mod tokens;
+mod triggers;
 mod upkeep;
 mod waits;
 
@@ -128,6 +129,7 @@ impl Memory {
             search: session.clone(),
             tokens: session.clone(),
             registry: session.clone(),
+            triggers: session.clone(),
             upkeep: session,
         }
     }

@@ -32,6 +32,7 @@ mod snapshot;
 pub mod table;
 mod token;
 mod traced;
+mod triggers;
 mod upkeep;
 mod verify;
 mod waits;
@@ -187,6 +188,7 @@ fn stores(
         search: sqlite.clone(),
         tokens: sqlite.clone(),
         registry: sqlite.clone(),
+        triggers: sqlite.clone(),
         upkeep: sqlite,
     }
 }

@@ -23,6 +23,9 @@ use flowstone_engine::resource::SearchEntry;
 use flowstone_engine::table::csv::{ExportCsv, ExportedCsv, StageCsv, StagedCsv};
 use flowstone_engine::table::{TableOp, TableQuery};
 use flowstone_engine::token::Token;
+use flowstone_engine::triggers::{
+    DeliveryQuery, EventDelivery, NewDelivery, TriggerKind, TriggerRow,
+};
 use flowstone_flow::flow::{Flow, Template, name_of};
 use flowstone_flow::permission::{Allow, NetAllow, NetRow, Permissions, SecretRow};
 use flowstone_flow::step::{
@@ -232,6 +235,7 @@ impl World {
             search: Arc::new(Nothing),
             tokens: Arc::new(Nothing),
             registry: Arc::new(Nothing),
+            triggers: Arc::new(Nothing),
         }
     }
 
@@ -454,6 +458,51 @@ impl Registry for Nothing {
         unused()
     }
     fn check_out(&self, _: &FlowName, _: &str, _: i64) -> PortFuture<'_, ()> {
+        unused()
+    }
+}
+
+impl Triggers for Nothing {
+    fn add_trigger(&self, _: TriggerRow, _: usize) -> PortFuture<'_, bool> {
+        unused()
+    }
+    fn trigger(&self, _: &str) -> PortFuture<'_, Option<TriggerRow>> {
+        unused()
+    }
+    fn triggers(&self, _: &FlowName, _: TriggerKind) -> PortFuture<'_, Vec<TriggerRow>> {
+        unused()
+    }
+    fn change_trigger(&self, _: TriggerRow, _: TriggerRow) -> PortFuture<'_, bool> {
+        unused()
+    }
+    fn remove_trigger(&self, _: &str) -> PortFuture<'_, bool> {
+        unused()
+    }
+    fn due_triggers(&self, _: i64) -> PortFuture<'_, Vec<TriggerRow>> {
+        unused()
+    }
+    fn listening(&self, _: &str) -> PortFuture<'_, Vec<TriggerRow>> {
+        unused()
+    }
+    fn next_trigger_ms(&self) -> PortFuture<'_, Option<i64>> {
+        unused()
+    }
+    fn record_delivery(&self, _: NewDelivery) -> PortFuture<'_, bool> {
+        unused()
+    }
+    fn retry_delivery(&self, _: EventDelivery) -> PortFuture<'_, bool> {
+        unused()
+    }
+    fn delivery(&self, _: &str) -> PortFuture<'_, Option<EventDelivery>> {
+        unused()
+    }
+    fn delivery_of(&self, _: &str) -> PortFuture<'_, Option<EventDelivery>> {
+        unused()
+    }
+    fn due_deliveries(&self, _: i64) -> PortFuture<'_, Vec<EventDelivery>> {
+        unused()
+    }
+    fn deliveries(&self, _: DeliveryQuery) -> PortFuture<'_, Vec<EventDelivery>> {
         unused()
     }
 }

@@ -40,6 +40,7 @@ mod saga;
 mod search;
 mod simulation;
 mod tokens;
+mod triggers;
 mod upkeep;
 mod vault;
 mod versions;
@@ -80,6 +81,7 @@ mod memory {
     mod saga;
     mod search;
     mod tokens;
+    mod triggers;
     mod upkeep;
     mod versions;
     mod waits;

@@ -20,6 +20,7 @@ use crate::ports::{PlanChange, ScheduleRow, StartDecision, StoreError};
 use crate::registered::Releases;
 use crate::schedule::Schedule;
 use crate::start::StartedRun;
+use crate::triggers::Deliveries;
 
 /// How often the files are checked.
 const LOOK_EVERY_MS: i64 = 1_000;
@@ -40,6 +41,8 @@ pub struct Planner {
     /// Whether the schedules of the files are registered in the store.
     is_registered: bool,
     next_ms: Option<i64>,
+    /// The schedules and subscriptions that were created for flows.
+    deliveries: Deliveries,
 }
 
 /// A flow with schedules.
@@ -54,6 +57,7 @@ impl Planner {
     /// Returns a planner of the flows in these files and folders. It has read nothing yet.
     pub fn new(engine: Rc<Engine>, paths: Vec<PathBuf>, watch: Arc<dyn Watch>) -> Planner {
         Planner {
+            deliveries: Deliveries::new(engine.clone()),
             engine,
             paths,
             watch,
@@ -69,7 +73,8 @@ impl Planner {
 
     /// Returns the time at which the planner has work again.
     pub(super) fn next_ms(&self) -> Option<i64> {
-        self.next_ms
+        let deliveries = self.deliveries.next_ms();
+        self.next_ms.into_iter().chain(deliveries).min()
     }
 
     /// Reads files that have changed, and starts the runs that are due.
@@ -98,6 +103,19 @@ impl Planner {
         }
         if self.next_ms.is_some_and(|next_ms| next_ms <= now_ms) {
             self.start_due(now_ms).await?;
+        }
+        self.deliver(now_ms).await
+    }
+
+    /// Starts the runs that schedules and subscriptions are due for.
+    async fn deliver(&mut self, now_ms: i64) -> Result<(), StoreError> {
+        for fired in self.deliveries.turn(now_ms).await? {
+            self.watch.event(&WorkerEvent::Scheduled {
+                flow: &fired.row.flow.slug,
+                schedule: &fired.row.id,
+                tick_ms: fired.tick_ms,
+                started: &fired.attempt.started,
+            });
         }
         Ok(())
     }

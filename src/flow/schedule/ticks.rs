@@ -51,6 +51,11 @@ impl Timing {
         }
     }
 
+    /// Returns the last tick from one instant to another, both included.
+    pub fn latest_ms(&self, from_ms: i64, to_ms: i64) -> Option<i64> {
+        self.between(from_ms, to_ms, 1).pop()
+    }
+
     /// Returns the ticks from one instant to another, both included; if there are more than `most`, the last ones.
     fn between(&self, from_ms: i64, to_ms: i64, most: usize) -> Vec<i64> {
         let mut found = Vec::new();

@@ -13,6 +13,7 @@ use flowstone_model::registry::{FlowName, FlowRow, ReleaseRow, VersionFiles, Ver
 use flowstone_model::rules::answers::{EarlySignal, SignalState};
 use flowstone_model::sealed::split;
 use flowstone_model::token::Token;
+use flowstone_model::triggers::{EventDelivery, TriggerRow};
 
 use super::rollback::Table;
 
@@ -55,6 +56,10 @@ pub(super) struct State {
     pub flow_releases: Table<(FlowName, i64), ReleaseRow>,
     /// The versions that working copies have.
     pub flow_checkouts: Table<(FlowName, String), i64>,
+    /// Schedules and subscriptions by id.
+    pub triggers: Table<String, TriggerRow>,
+    /// Deliveries of their events by id.
+    pub event_deliveries: Table<String, EventDelivery>,
 }
 
 impl State {
@@ -80,6 +85,8 @@ impl State {
         self.flow_files.commit();
         self.flow_releases.commit();
         self.flow_checkouts.commit();
+        self.triggers.commit();
+        self.event_deliveries.commit();
     }
 
     pub(super) fn roll_back(&mut self) {
@@ -104,6 +111,8 @@ impl State {
         self.flow_files.roll_back();
         self.flow_releases.roll_back();
         self.flow_checkouts.roll_back();
+        self.triggers.roll_back();
+        self.event_deliveries.roll_back();
     }
 
     pub(super) fn number(&self, run: &RunId) -> Option<i64> {

@@ -402,3 +402,52 @@ CREATE TABLE flow_object (
     depth INTEGER NOT NULL,
     bytes BLOB NOT NULL
 );
+CREATE TABLE flow_trigger (
+    id TEXT PRIMARY KEY,
+    kind TEXT NOT NULL,
+    workspace TEXT NOT NULL,
+    slug TEXT NOT NULL,
+    name TEXT,
+    description TEXT,
+    event_key TEXT NOT NULL,
+    schedule TEXT,
+    start_ms INTEGER,
+    end_ms INTEGER,
+    connection TEXT,
+    trigger_config TEXT,
+    inputs_fields TEXT,
+    version INTEGER NOT NULL,
+    revision TEXT NOT NULL,
+    is_active INTEGER NOT NULL,
+    next_ms INTEGER,
+    last_ms INTEGER,
+    position INTEGER,
+    created_ms INTEGER NOT NULL,
+    updated_ms INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX flow_trigger_flow ON flow_trigger (workspace, slug, kind, created_ms, id);
+CREATE INDEX flow_trigger_next ON flow_trigger (next_ms) WHERE next_ms IS NOT NULL;
+CREATE INDEX flow_trigger_connection ON flow_trigger (connection) WHERE connection IS NOT NULL;
+CREATE TABLE event_delivery (
+    id TEXT PRIMARY KEY,
+    trigger_id TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    workspace TEXT NOT NULL,
+    slug TEXT NOT NULL,
+    event_id TEXT NOT NULL,
+    event_key TEXT NOT NULL,
+    code INTEGER NOT NULL,
+    message TEXT NOT NULL,
+    inputs TEXT,
+    run TEXT,
+    error TEXT,
+    context TEXT NOT NULL,
+    depth INTEGER NOT NULL,
+    attempts INTEGER NOT NULL,
+    retry_ms INTEGER,
+    created_ms INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX event_delivery_flow ON event_delivery (workspace, slug, created_ms, id);
+CREATE INDEX event_delivery_trigger ON event_delivery (trigger_id, created_ms, id);
+CREATE INDEX event_delivery_run ON event_delivery (run) WHERE run IS NOT NULL;
+CREATE INDEX event_delivery_retry ON event_delivery (retry_ms) WHERE retry_ms IS NOT NULL;

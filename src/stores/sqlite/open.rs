@@ -14,7 +14,7 @@ use super::failure::{failed, located, unopened};
 use super::marker::{self, MarkerState};
 use super::{
     Options, agenda, blob, changeset, delivery, feed, jobs, journal, kv, payload, queue, registry,
-    resource, runs, schedule, search, table, token, upkeep, waits,
+    resource, runs, schedule, search, table, token, triggers, upkeep, waits,
 };
 
 /// The name of the file in the home folder.
@@ -60,6 +60,7 @@ const STEPS: &[&[&str]] = &[
     &[runs::FORMAT_12],
     &[search::FORMAT_13],
     &[registry::SCHEMA, runs::FORMAT_14],
+    &[triggers::SCHEMA],
 ];
 /// The objects and rows of a new file: what all [`STEPS`] together make of an empty one. Making it at once takes a third of
 /// the time. A test compares both, and writes this file when `UPDATE_EXPECT` is set.

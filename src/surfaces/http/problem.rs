@@ -267,7 +267,8 @@ fn status_of(error: &EngineError) -> StatusCode {
         | EngineError::WaitsForCaller { .. }
         | EngineError::Diverged { .. }
         | EngineError::Incompatible { .. }
-        | EngineError::OtherFlow { .. } => StatusCode::CONFLICT,
+        | EngineError::OtherFlow { .. }
+        | EngineError::Unstartable { .. } => StatusCode::CONFLICT,
         EngineError::Pruned { .. } => StatusCode::GONE,
         EngineError::Sealed(_)
         | EngineError::Bindings(_)
