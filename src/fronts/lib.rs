@@ -11,6 +11,7 @@ mod address;
 pub mod agents;
 pub mod graph;
 pub mod json_text;
+pub mod kit;
 pub mod n8n;
 pub mod tree;
 

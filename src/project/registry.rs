@@ -29,6 +29,7 @@ pub use diff::{Change, FileDiff, FormDiff, VersionDiff, diff};
 pub use error::{RegistryError, RevisionConflict};
 use flowstone_flow::flow::{Checked, LoadedFlow, Main, StoredFiles, program_files, read};
 use flowstone_lang::session::Session;
+use flowstone_lang::value::Value;
 use flowstone_model::diagnostic::{Severity, nearest};
 use flowstone_model::ports::{Registry, Stores};
 pub use flowstone_model::registry::{
@@ -556,6 +557,12 @@ pub(crate) fn read_version(
         is_stored: false,
     };
     read(session, &StoredFiles(texts.clone()), &main)
+}
+
+/// Returns the map of the flow in the files of a version; `None` if it cannot be read.
+pub fn definition(slug: &str, files: &VersionFiles) -> Option<Value> {
+    let read = read_version(&Session::new(), slug, &texts(files).ok()?);
+    Some(read.loaded?.flow.definition.clone())
 }
 
 /// Checks the files of a new version: errors refuse it, and warnings are returned. `check` is usually

@@ -35,6 +35,7 @@ const KEYS: &[&str] = &[
     "durability",
     "flows",
     "http",
+    "kit",
     "limits",
     "llm-providers",
     "paths",
@@ -105,6 +106,24 @@ const SERVER: &[Inner] = &[
         is_workspace,
     ),
 ];
+/// The build kit: which of its tools may be used, and which ask a person.
+const KIT: &[Inner] = &[
+    (
+        "enable",
+        "a vector of tools such as [:read_config]",
+        is_names,
+    ),
+    (
+        "permissions",
+        "a map such as {:commit_revision :allow :test_run :deny}",
+        is_kit_permissions,
+    ),
+    (
+        "tokens",
+        "permissions by the names of tokens, such as {\"ci\" {:commit_revision :deny}}",
+        is_kit_tokens,
+    ),
+];
 const WAITS: &[Inner] = &[(
     "max-timeout",
     "a length of time such as \"30d\"",
@@ -172,6 +191,25 @@ fn is_mcp(value: &Value) -> bool {
             Some("progress-wait" | "wait") => is_duration(value),
             _ => false,
         })
+}
+
+fn is_names(value: &Value) -> bool {
+    let items = value.as_vector();
+    items.is_some_and(|items| items.iter().all(|item| name_of(item).is_some()))
+}
+
+fn is_kit_permissions(value: &Value) -> bool {
+    let is_permission = |value: &Value| {
+        let name = name_of(value);
+        name.is_some_and(|name| matches!(&*name, "allow" | "ask" | "deny"))
+    };
+    let map = value.as_map();
+    map.is_some_and(|map| map.iter().all(|(_, value)| is_permission(value)))
+}
+
+fn is_kit_tokens(value: &Value) -> bool {
+    let map = value.as_map();
+    map.is_some_and(|map| map.iter().all(|(_, value)| is_kit_permissions(value)))
 }
 
 fn is_open(value: &Value) -> bool {
@@ -299,6 +337,7 @@ fn read(root: &Path) -> Result<Value, SettingsError> {
             "allow" => check_allow(":allow", value, &text)?,
             "flows" => check_flows(value, &text)?,
             "http" => inner(&name, value, http::settings::KEYS)?,
+            "kit" => inner(&name, value, KIT)?,
             "server" => inner(&name, value, SERVER)?,
             "paths" => check_paths(value)?,
             "setup" => check_setup(value)?,

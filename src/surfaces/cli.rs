@@ -24,6 +24,7 @@ mod input;
 mod interrupt;
 mod jobs;
 mod key;
+mod kit;
 mod log;
 mod lsp;
 mod mcp;
@@ -306,6 +307,7 @@ fn perform(cli: &Cli, app: &'static dyn App) -> exit::Exit {
         Command::Init(args) => new::init(args),
         Command::Jobs(args) => jobs::run(args, app),
         Command::Key(args) => key::run(args, app),
+        Command::Kit(args) => kit::run(args, app),
         Command::Lsp(args) => lsp::run(args, app),
         Command::Mcp(args) => mcp::run(args, app),
         Command::New(args) => new::run(args),

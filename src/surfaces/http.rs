@@ -18,6 +18,7 @@ mod graph;
 mod health;
 mod interfaces;
 mod jobs;
+mod kit;
 mod mcp;
 mod metrics;
 mod openapi;
@@ -65,6 +66,7 @@ use operation::Operations;
 use server::Server;
 use settings::ServerSettings;
 
+use crate::kit::KitDoor;
 use crate::mcp::{Sessions, ToolSets, stdio};
 use crate::metrics::Metrics;
 use crate::telemetry;
@@ -83,6 +85,7 @@ const ROUTES: &[fn() -> Router<Shared>] = &[
     graph::routes,
     health::routes,
     interfaces::routes,
+    kit::routes,
     mcp::routes,
     metrics::routes,
     pages::routes,
@@ -171,6 +174,8 @@ pub enum Door {
         scopes: Vec<Scope>,
         /// The tools that are offered.
         sets: ToolSets,
+        /// What the build kit is open for; the project, without it.
+        kit: Option<Arc<KitDoor>>,
         /// The address of another server of the project, for links.
         base: Option<String>,
     },
@@ -258,8 +263,10 @@ pub fn serve<E: Send>(
             let sweeping = tokio::spawn(crate::mcp::sweep(server.clone()));
             let listener = match options.door {
                 Door::Http(listener) => listener,
-                Door::Stdio { scopes, sets, .. } => {
-                    let talked = stdio::talk(server, scopes, sets).await;
+                Door::Stdio {
+                    scopes, sets, kit, ..
+                } => {
+                    let talked = stdio::talk(server, scopes, (sets, kit)).await;
                     sweeping.abort();
                     return talked.map_err(|problem| std::io::Error::other(problem.detail));
                 }

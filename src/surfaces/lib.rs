@@ -8,6 +8,7 @@ pub mod cli;
 mod hints;
 pub mod http;
 mod json;
+mod kit;
 mod lsp;
 mod mcp;
 pub mod metrics;

@@ -13,6 +13,7 @@ mod content;
 mod dispatch;
 mod follow;
 mod headers;
+mod kit;
 mod listen;
 mod offered;
 mod peer;

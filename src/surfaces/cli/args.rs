@@ -8,6 +8,7 @@ mod fmt;
 mod graph;
 mod import;
 mod jobs;
+mod kit;
 mod lazily;
 mod limits;
 mod lsp;
@@ -43,6 +44,7 @@ pub use fmt::*;
 pub use graph::*;
 pub use import::*;
 pub use jobs::*;
+pub use kit::*;
 use lazily::Lazily;
 pub use limits::*;
 pub use lsp::*;
@@ -115,6 +117,7 @@ pub enum Command {
     Init(Lazily<Init>),
     Jobs(Lazily<Jobs>),
     Key(Lazily<super::key::Key>),
+    Kit(Lazily<Kit>),
     Lsp(Lazily<Lsp>),
     Mcp(Lazily<Mcp>),
     New(Lazily<New>),

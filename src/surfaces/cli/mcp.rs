@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use flowstone_engine::server_file;
 use flowstone_engine::worker::{self, ServeError, Until, Watch, WorkerOptions};
+use flowstone_fronts::kit::{DoorPermissions, Origin};
 
 use super::args::Mcp;
 use super::exit::Exit;
@@ -16,6 +17,7 @@ use super::serve::listen::{API_THREADS, Behind, of_failure};
 use super::serve::{Lines, cores, flows_of};
 use super::{App, Open};
 use crate::http::{self, Door, ServeOptions};
+use crate::kit::KitDoor;
 use crate::mcp::ToolSets;
 use crate::metrics::Metrics;
 
@@ -46,12 +48,15 @@ fn talk(args: &Mcp, app: &'static dyn App) -> Result<(), Report> {
         flows: flows.clone(),
         interrupt: interrupt.clone(),
     };
+    let base = server_file::running(&project.home);
+    let kit = kit_door(args, base.as_deref())?;
     let options = ServeOptions {
         backend: Arc::new(Behind(app)),
         door: Door::Stdio {
             scopes: args.scopes.iter().map(|right| right.0).collect(),
             sets: ToolSets::of(&args.tools),
-            base: server_file::running(&project.home),
+            kit,
+            base,
         },
         threads: API_THREADS,
         flows,
@@ -79,4 +84,23 @@ fn talk(args: &Mcp, app: &'static dyn App) -> Result<(), Report> {
         talked.map_err(|failure| of_failure(failure, address))?;
         worked.map(drop)
     })
+}
+
+/// Returns what the build kit is open for, if it is offered.
+fn kit_door(args: &Mcp, base: Option<&str>) -> Result<Option<Arc<KitDoor>>, Report> {
+    let Some(slug) = &args.kit else {
+        return Ok(None);
+    };
+    let permissions = DoorPermissions::read(&args.permissions, &args.enabled);
+    let permissions = permissions.map_err(|why| Report::error("E1510", why))?;
+    Ok(Some(Arc::new(KitDoor {
+        slug: Some(slug.clone()),
+        permissions,
+        origin: Origin {
+            session: "stdio".to_owned(),
+            base: base.map(str::to_owned),
+            ..Origin::default()
+        },
+        is_for_model: true,
+    })))
 }

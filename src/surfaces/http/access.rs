@@ -14,6 +14,8 @@ use serde_json::json;
 
 use super::problem::{Problem, codes};
 
+/// The schemes of `Authorization` that a token is sent with; clients of the build kit send the second.
+const SCHEMES: &[&str] = &["bearer", "apikey"];
 const WINDOW: Duration = Duration::from_secs(60);
 /// Addresses that are remembered; more do not make the memory grow.
 const ADDRESSES_MAX: usize = 10_000;
@@ -125,9 +127,10 @@ pub(super) fn bearer(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
     }
     let text = value.to_str().ok().and_then(|text| {
         let (scheme, token) = text.split_once(' ')?;
-        scheme
-            .eq_ignore_ascii_case("bearer")
-            .then_some(token.trim())
+        let is_known = SCHEMES
+            .iter()
+            .any(|known| scheme.eq_ignore_ascii_case(known));
+        is_known.then_some(token.trim())
     });
     match text {
         Some(token) => Ok(Some(token)),
@@ -232,6 +235,11 @@ mod tests {
         headers.insert(
             header::AUTHORIZATION,
             "bearer abc".parse().expect("a value"),
+        );
+        assert!(matches!(bearer(&headers), Ok(Some("abc"))));
+        headers.insert(
+            header::AUTHORIZATION,
+            "ApiKey abc".parse().expect("a value"),
         );
         assert!(matches!(bearer(&headers), Ok(Some("abc"))));
         headers.append(

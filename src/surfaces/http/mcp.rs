@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{RawQuery, State};
+use axum::extract::{Path, RawQuery, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
@@ -18,6 +18,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use flowstone_engine::json::compact;
 use flowstone_engine::trace::TraceParent;
+use flowstone_fronts::kit::{DoorPermissions, Origin};
 use http_body_util::channel::{Channel, Sender};
 use hyper::body::{Bytes, Frame};
 use serde_json::{Map, Value as Json};
@@ -33,7 +34,8 @@ use super::problem::{Problem, codes as problems};
 use super::request::{self, JSON_MAX, refuse_other_types};
 use super::rights::{Ended, Right};
 use super::server::Shared;
-use super::trace;
+use super::{kit, trace};
+use crate::kit::KitDoor;
 use crate::mcp::{
     self, Era, Incoming, LEGACY, LISTEN, META_VERSION, Repeated, Request, RpcError, STATELESS,
     Session, ToolSets, codes,
@@ -50,7 +52,33 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
 const BACKLOG: usize = 16;
 
 pub(super) fn routes() -> Router<Shared> {
-    Router::new().route("/mcp", post(message).get(stream).delete(end))
+    let kit = post(kit_message).get(stream).delete(end);
+    Router::new()
+        .route("/mcp", post(message).get(stream).delete(end))
+        .route("/mcp/kit/{slug}", kit)
+}
+
+/// The build kit of a flow.
+async fn kit_message(
+    server: State<Shared>,
+    caller: Caller,
+    address: CallerAddress,
+    Path(slug): Path<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    let door = KitDoor {
+        slug: Some(slug),
+        permissions: DoorPermissions::default(),
+        origin: Origin {
+            is_test: kit::is_test(&headers),
+            base: Some(server.settings.base.clone()),
+            ..Origin::default()
+        },
+        is_for_model: true,
+    };
+    let of = (ToolSets::default(), Some(Arc::new(door)));
+    incoming(server.0, (caller, address.0), of, (headers, body)).await
 }
 
 async fn message(
@@ -61,8 +89,17 @@ async fn message(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
-    refuse_other_types(&headers)?;
     let sets = ToolSets::of_query(query.as_deref()).map_err(|name| unknown_set(&name))?;
+    incoming(server, (caller, address), (sets, None), (headers, body)).await
+}
+
+async fn incoming(
+    server: Shared,
+    (caller, address): (Caller, String),
+    (sets, kit): (ToolSets, Option<Arc<KitDoor>>),
+    (headers, body): (HeaderMap, Body),
+) -> Result<Response, Problem> {
+    refuse_other_types(&headers)?;
     let bytes = request::bytes(body, JSON_MAX).await?;
     let message = match mcp::read(&bytes) {
         Ok(message) => message,
@@ -81,6 +118,7 @@ async fn message(
                 params,
                 rounded,
                 sets,
+                kit,
             };
             match prepared(&server, &caller, &headers, &asked) {
                 Ok((era, session)) => {
@@ -142,6 +180,7 @@ struct RpcRequest {
     params: Map<String, Json>,
     rounded: Option<String>,
     sets: ToolSets,
+    kit: Option<Arc<KitDoor>>,
 }
 
 /// Why a request is not answered.
@@ -375,6 +414,7 @@ async fn answered(
         caller: from.caller,
         address: from.address,
         sets: asked.sets.clone(),
+        kit: asked.kit.clone(),
         era,
         session: session.clone(),
         id: asked.id.clone(),

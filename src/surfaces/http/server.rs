@@ -37,7 +37,7 @@ use super::resources::UPLOADS;
 use super::rights::Rights;
 use super::settings::ServerSettings;
 use super::stall::Stalling;
-use super::{Backend, agents, events, graph, origin, pages, routes, trace};
+use super::{Backend, agents, events, graph, kit, origin, pages, routes, trace};
 use crate::mcp::Sessions;
 use crate::metrics::Metrics;
 
@@ -325,7 +325,8 @@ async fn wrap_request(State(server): State<Shared>, mut request: Request, next: 
             let mut members = problem.to_json();
             members["requestId"] = serde_json::json!(id);
             graph::add_error(&path, &problem, &mut members);
-            if let Some(envelope) = agents::envelope(&path, &problem, &id) {
+            let envelope = agents::envelope(&path, &problem, &id);
+            if let Some(envelope) = envelope.or_else(|| kit::envelope(&path, &problem, &id)) {
                 members = envelope;
                 response.headers_mut().insert(
                     header::CONTENT_TYPE,

@@ -4,7 +4,7 @@ use serde_json::{Map, Value as Json, json};
 
 use super::peer::{Request, is_level};
 use super::protocol::{Era, LISTEN, META_SERVER, RpcError, TASKS, versions};
-use super::{completion, listen, prompts, resources, tasks, tools};
+use super::{completion, kit, listen, prompts, resources, tasks, tools};
 
 const INSTRUCTIONS: &str = "Flowstone runs durable workflows, written as flows in Clojure syntax. Flows that offer it are \
     tools here: calling one starts a run, which survives restarts and may wait for people. Tools whose names begin with \
@@ -20,6 +20,15 @@ pub(crate) async fn answer(
     method: &str,
     params: &Map<String, Json>,
 ) -> Result<Json, RpcError> {
+    if let Some(door) = rq.kit.clone()
+        && let Some(answer) = kit::answer(rq, (&door, method), params).await
+    {
+        let answer = answer?;
+        return Ok(match rq.era {
+            Era::Legacy(_) => answer,
+            Era::Stateless => completed(method, answer),
+        });
+    }
     let answer = match rq.era {
         Era::Legacy(_) => of_session(rq, method, params).await,
         Era::Stateless => stateless(rq, method, params).await,
@@ -38,9 +47,9 @@ async fn of_session(
     match method {
         "initialize" => Ok(json!({
             "protocolVersion": rq.era.version(),
-            "capabilities": capabilities(rq.era),
+            "capabilities": offered(rq),
             "serverInfo": server_info(),
-            "instructions": INSTRUCTIONS,
+            "instructions": instructions(rq),
         })),
         "ping" => Ok(json!({})),
         "logging/setLevel" => set_level(rq, params),
@@ -62,9 +71,9 @@ async fn stateless(
     match method {
         "server/discover" => Ok(json!({
             "supportedVersions": versions(),
-            "capabilities": capabilities(rq.era),
+            "capabilities": offered(rq),
             "serverInfo": server_info(),
-            "instructions": INSTRUCTIONS,
+            "instructions": instructions(rq),
         })),
         LISTEN => listen::listen(rq, params).await,
         "tasks/cancel" => tasks::cancel(rq, params).await,
@@ -86,6 +95,20 @@ async fn shared(rq: &Request, method: &str, params: &Map<String, Json>) -> Resul
         "tools/call" => tools::call(rq, params).await,
         "tools/list" => tools::list(rq).await,
         other => Err(RpcError::no_method(other)),
+    }
+}
+
+fn instructions(rq: &Request) -> &'static str {
+    match rq.kit {
+        Some(_) => kit::instructions(),
+        None => INSTRUCTIONS,
+    }
+}
+
+fn offered(rq: &Request) -> Json {
+    match rq.kit {
+        Some(_) => kit::capabilities(rq.era),
+        None => capabilities(rq.era),
     }
 }
 

@@ -13,6 +13,7 @@ use super::protocol::{Era, META_CAPABILITIES, META_LOG_LEVEL, META_TRACE, RpcErr
 use super::sessions::Session;
 use super::sets::ToolSets;
 use crate::http::{Caller, Problem, Shared};
+use crate::kit::KitDoor;
 
 /// How long a person may take to answer a question of the client.
 const ANSWER_TIME: Duration = Duration::from_secs(10 * 60);
@@ -36,6 +37,8 @@ pub(crate) struct Request {
     /// The address that the request comes from; `local` over stdio.
     pub address: String,
     pub sets: ToolSets,
+    /// What the build kit is open for; the project's own server, without it.
+    pub kit: Option<Arc<KitDoor>>,
     pub era: Era,
     pub session: Option<Arc<Session>>,
     /// The id that the client chose.

@@ -19,6 +19,7 @@ use super::protocol::{
 use super::sessions::Session;
 use super::sets::ToolSets;
 use crate::http::{Caller, EngineContext, Problem, Shared};
+use crate::kit::KitDoor;
 
 /// Maximum length of a message, in bytes.
 const MESSAGE_MAX: u64 = 10 << 20;
@@ -28,14 +29,14 @@ const LAST: Duration = Duration::from_secs(60);
 const BACKLOG: usize = 64;
 
 /// Serves a client until it closes its end, or the process stops. `scopes` narrows the owner's rights, `sets` the
-/// tools.
+/// tools; with `kit`, the tools are those of the build kit.
 ///
 /// # Errors
 /// When the owner's token cannot be read.
 pub(crate) async fn talk(
     server: Shared,
     scopes: Vec<Scope>,
-    sets: ToolSets,
+    (sets, kit): (ToolSets, Option<Arc<KitDoor>>),
 ) -> Result<(), Problem> {
     let caller = owner(&server, scopes).await?;
     let (out, outgoing) = mpsc::channel(BACKLOG);
@@ -45,6 +46,7 @@ pub(crate) async fn talk(
         server: server.clone(),
         caller,
         sets,
+        kit,
         session: None,
         out,
         active: HashMap::new(),
@@ -136,6 +138,7 @@ struct Talk {
     server: Shared,
     caller: Caller,
     sets: ToolSets,
+    kit: Option<Arc<KitDoor>>,
     session: Option<Arc<Session>>,
     out: mpsc::Sender<Json>,
     /// Requests in progress, by their ids as text.
@@ -229,6 +232,7 @@ impl Talk {
             caller: self.caller.clone(),
             address: "local".to_owned(),
             sets: self.sets.clone(),
+            kit: self.kit.clone(),
             era,
             session: self.session.clone().filter(|_| !era.is_stateless()),
             id: id.clone(),

@@ -19,6 +19,7 @@ use crate::mcp::ToolSet;
   flowstone mcp
   flowstone mcp --scope read --scope run
   flowstone mcp --tools tree
+  flowstone mcp --kit digest --permission test_run=allow
   flowstone mcp team/flows")]
 pub struct Mcp {
     /// Flow files, or folders of flow files, to offer [default: flows/ in the project]
@@ -31,8 +32,20 @@ pub struct Mcp {
 
     /// The tools to offer the client; may be repeated [default: flows and workspace, and tree if the project has tree
     /// files in `trees` or `flows`]
-    #[arg(long, value_enum, value_name = "SET")]
+    #[arg(long, value_enum, value_name = "SET", conflicts_with = "kit")]
     pub tools: Vec<ToolSet>,
+
+    /// Offer the build kit instead: the tools that build, test and schedule this flow, which need not exist yet
+    #[arg(long, value_name = "SLUG")]
+    pub kit: Option<String>,
+
+    /// Whether a tool of the build kit may be called: NAME=allow, NAME=ask or NAME=deny; may be repeated
+    #[arg(long = "permission", value_name = "NAME=PERMISSION", requires = "kit")]
+    pub permissions: Vec<String>,
+
+    /// Also offer a tool of the build kit that is off by default; may be repeated
+    #[arg(long = "enable", value_name = "NAME", requires = "kit")]
+    pub enabled: Vec<String>,
 
     /// Maximum number of runs that one thread executes concurrently
     #[arg(long, value_name = "N", default_value = "256", value_parser = super::serve::concurrency)]

@@ -36,6 +36,7 @@ pub fn perform(command: &Command, address: &str, options: &ServerOptions) -> Opt
         | Command::Eval(_)
         | Command::Import(_)
         | Command::Key(_)
+        | Command::Kit(_)
         | Command::Lsp(_)
         | Command::Mcp(_)
         | Command::Reference(_)
@@ -106,6 +107,7 @@ pub fn perform(command: &Command, address: &str, options: &ServerOptions) -> Opt
         Command::New(args) => (args.json, Err(local_only("`new`"))),
         Command::Nrepl(_) => (false, Err(local_only("`nrepl`"))),
         Command::Key(_) => (false, Err(local_only("`key`"))),
+        Command::Kit(args) => (args.json.is_some(), Err(local_only("`kit`"))),
         Command::Lsp(_) => (false, Err(local_only("`lsp`"))),
         Command::Mcp(_) => (false, Err(local_only("`mcp`"))),
         Command::Reference(_) => (false, Err(local_only("`reference`"))),

@@ -1,0 +1,5 @@
+//! The tools of the kit: one file for each, with its row `TOOL`.
+
+pub mod commit_revision;
+pub mod query_workflows;
+pub mod read_config;

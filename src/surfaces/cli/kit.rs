@@ -1,0 +1,293 @@
+//! `flowstone kit`: the tools of the build kit on the command line.
+
+use std::io::{self, IsTerminal as _, Read as _};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use flowstone_engine::catalog::Catalog;
+use flowstone_engine::json::read_strictly;
+use flowstone_engine::server_file;
+use flowstone_engine::token::Token;
+use flowstone_fronts::kit::permission::{decide, open_approvals};
+use flowstone_fronts::kit::{
+    Called, Decider, DoorPermissions, KitCode, KitError, Origin, Question, catalog,
+};
+use serde_json::{Value as Json, json};
+
+use super::args::{Author, Kit};
+use super::exit::Exit;
+use super::home::Project;
+use super::interrupt::Interrupt;
+use super::outcome::of_engine_error;
+use super::report::Report;
+use super::runtime::Runtime;
+use super::serve::listen::Behind;
+use super::table::{Column, table};
+use super::{App, Open, input, output};
+use crate::http::EngineContext;
+use crate::kit::{self, CancelOnDrop, KitDoor, Wanted};
+
+/// The code of arguments that cannot be read.
+const BAD_ARGUMENTS: &str = "E1510";
+/// How often Ctrl-C is looked for.
+const TICK: Duration = Duration::from_millis(50);
+
+/// Performs the command.
+pub fn run(args: &Kit, app: &'static dyn App) -> Exit {
+    let done = match &*args.name {
+        "list" => list(args, app),
+        "approvals" => approvals(args, app),
+        "approve" => decided(args, true, app),
+        "deny" => decided(args, false, app),
+        _ => call(args, app),
+    };
+    done.unwrap_or_else(|report| {
+        output::failure(&report, args.json.is_some());
+        match &*report.code {
+            BAD_ARGUMENTS => Exit::Usage,
+            _ => Exit::Failed,
+        }
+    })
+}
+
+fn wrong(why: impl Into<String>) -> Report {
+    Report::error(BAD_ARGUMENTS, why.into())
+}
+
+/// Opens the project for a question.
+fn with_project<T>(
+    args: &Kit,
+    app: &'static dyn App,
+    question: impl AsyncFnOnce(&EngineContext, &Token, &KitDoor) -> Result<T, Report>,
+) -> Result<T, Report> {
+    let permissions = DoorPermissions::read(&args.permissions, &args.enabled).map_err(wrong)?;
+    let project = Project::find(&args.home);
+    Runtime::start()?.block_on(async {
+        let cx = EngineContext {
+            engine: app.open(&project, Open::OrMake)?,
+            catalog: Catalog::new(Vec::new()),
+            backend: Arc::new(Behind(app)),
+        };
+        let failed = |error| of_engine_error(&error);
+        let text = cx.engine.owner_token().await.map_err(failed)?;
+        let accepted = cx.engine.accept_token(&text.reveal()).await;
+        let Ok(token) = accepted.map_err(failed)? else {
+            return Err(Report::error("E1010", "the owner's token is not accepted"));
+        };
+        let door = KitDoor {
+            slug: args.flow.clone(),
+            permissions,
+            origin: Origin {
+                session: "terminal".to_owned(),
+                base: server_file::running(&project.home),
+                ..Origin::default()
+            },
+            is_for_model: true,
+        };
+        cx.catalog.follow(&cx.engine).await;
+        question(&cx, &token, &door).await
+    })
+}
+
+fn list(args: &Kit, app: &'static dyn App) -> Result<Exit, Report> {
+    let tools = with_project(args, app, async |cx, token, door| {
+        let tools = kit::tools(&cx.engine, (token, door));
+        tools.map_err(|error| report(&error))
+    })?;
+    if args.json.is_some() {
+        let tools: Vec<Json> = tools
+            .iter()
+            .map(|(tool, is_enabled)| tool.described(*is_enabled))
+            .collect();
+        output::json(&json!({"count": tools.len(), "tools": tools}));
+        return Ok(Exit::Completed);
+    }
+    let columns = [
+        Column::Whole("tool"),
+        Column::Whole("permission"),
+        Column::Whole("on"),
+        Column::Cut("description"),
+    ];
+    let rows = tools.iter().map(|(tool, is_enabled)| {
+        let on = match is_enabled {
+            true => "yes",
+            false => "no",
+        };
+        vec![
+            tool.name.to_owned(),
+            tool.shown_permission().to_owned(),
+            on.to_owned(),
+            tool.description.to_owned(),
+        ]
+    });
+    output::data(&table(&columns, rows));
+    Ok(Exit::Completed)
+}
+
+fn report(error: &KitError) -> Report {
+    let report = Report::error("E1511", error.message.clone());
+    match &error.next_step {
+        Some(step) => report.hint(step.clone()),
+        None => report,
+    }
+}
+
+fn approvals(args: &Kit, app: &'static dyn App) -> Result<Exit, Report> {
+    let open = with_project(args, app, async |cx, _, _| {
+        open_approvals(&cx.engine)
+            .await
+            .map_err(|error| report(&error))
+    })?;
+    if args.json.is_some() {
+        output::json(&json!({"count": open.len(), "approvals": open}));
+        return Ok(Exit::Completed);
+    }
+    if open.is_empty() {
+        output::note("no call of the build kit waits for a person");
+        return Ok(Exit::Completed);
+    }
+    let text = |row: &Json, key: &str| row[key].as_str().unwrap_or("-").to_owned();
+    let columns = [
+        Column::Whole("approval"),
+        Column::Whole("tool"),
+        Column::Whole("flow"),
+        Column::Whole("asked by"),
+        Column::Whole("until"),
+        Column::Cut("arguments"),
+    ];
+    let rows = open.iter().map(|row| {
+        let keys = ["id", "tool", "target", "asked_by", "expires_at"];
+        let mut cells: Vec<String> = keys.iter().map(|key| text(row, key)).collect();
+        cells.push(row["arguments"].to_string());
+        cells
+    });
+    output::data(&table(&columns, rows));
+    Ok(Exit::Completed)
+}
+
+/// Decides about a call that a program asked for. The person at the terminal is not the token that asked.
+fn decided(args: &Kit, is_approved: bool, app: &'static dyn App) -> Result<Exit, Report> {
+    let Some(id) = &args.approval else {
+        return Err(wrong(format!(
+            "`kit {}` takes the id of an approval; `flowstone kit approvals` lists them",
+            args.name
+        )));
+    };
+    let decider = Decider {
+        token: None,
+        name: Author { name: None }.name(),
+    };
+    let decided = with_project(args, app, async |cx, _, _| {
+        let decided = decide(&cx.engine, (id, is_approved), &decider).await;
+        decided.map_err(|error| report(&error))
+    })?;
+    match args.json.is_some() {
+        true => output::json(&decided),
+        false => output::note(&format!(
+            "{id} is {}",
+            decided["status"].as_str().unwrap_or_default()
+        )),
+    }
+    Ok(Exit::Completed)
+}
+
+/// Calls a tool, and prints its answer or its error as an object.
+fn call(args: &Kit, app: &'static dyn App) -> Result<Exit, Report> {
+    if args.approval.is_some() {
+        return Err(wrong("arguments of a tool are given with `--json`"));
+    }
+    let arguments = arguments(args.json.as_deref().unwrap_or("{}"))?;
+    let called = with_project(args, app, async |cx, token, door| {
+        let wanted = |agreed: Option<String>| Wanted {
+            name: args.name.clone(),
+            arguments: arguments.clone(),
+            agreed,
+            can_ask: args.yes || is_terminal(),
+        };
+        let called = perform(cx, (token, door), wanted(None)).await;
+        let called = match called {
+            Ok(Called::Ask(question)) if args.yes || agrees(&question) => {
+                perform(cx, (token, door), wanted(Some(question.digest))).await
+            }
+            called => called,
+        };
+        Ok(match called {
+            Ok(Called::Done(answer)) => Ok(answer),
+            Ok(Called::Ask(question)) => Err(KitError::approval_denied(question.tool)),
+            Err(error) => Err(error),
+        })
+    })?;
+    Ok(match called {
+        Ok(answer) => {
+            output::json(&answer);
+            Exit::Completed
+        }
+        Err(error) => {
+            output::json(&error.to_json());
+            match error.code {
+                KitCode::InvalidArguments | KitCode::UnknownTool | KitCode::BindingMissing => {
+                    Exit::Usage
+                }
+                KitCode::ApprovalRequired => Exit::Waiting,
+                _ => Exit::Failed,
+            }
+        }
+    })
+}
+
+/// Performs a call. Ctrl-C cancels it.
+async fn perform(
+    cx: &EngineContext,
+    by: (&Token, &KitDoor),
+    wanted: Wanted,
+) -> Result<Called, KitError> {
+    let interrupt = Interrupt::listen();
+    let (guard, cancelled) = CancelOnDrop::new();
+    let mut called = std::pin::pin!(kit::call(cx, by, wanted, cancelled));
+    loop {
+        tokio::select! {
+            called = &mut called => return called,
+            () = tokio::time::sleep(TICK) => {
+                if interrupt.is_set() {
+                    guard.cancel();
+                }
+            }
+        }
+    }
+}
+
+/// Reads the arguments of a tool.
+fn arguments(given: &str) -> Result<Json, Report> {
+    let text = match (given, given.strip_prefix('@')) {
+        ("-", _) => {
+            let mut text = String::new();
+            let read = io::stdin().read_to_string(&mut text);
+            read.map_err(|error| wrong(format!("standard input cannot be read: {error}")))?;
+            text
+        }
+        (_, Some(file)) => input::text(Path::new(file))?,
+        (given, None) => given.to_owned(),
+    };
+    let read = read_strictly(&text);
+    read.map_err(|error| wrong(format!("the arguments are not JSON: {error}")))
+}
+
+fn is_terminal() -> bool {
+    io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
+/// Asks the person at the terminal.
+fn agrees(question: &Question) -> bool {
+    output::note(&question.text());
+    output::note_part("Allow it? [y/N] ");
+    let mut line = String::new();
+    let read = io::stdin().read_line(&mut line).is_ok();
+    read && matches!(line.trim(), "y" | "Y" | "yes")
+}
+
+/// Returns the names of tools, for completion.
+pub fn names() -> Vec<&'static str> {
+    let commands = ["list", "approvals", "approve", "deny"];
+    commands.into_iter().chain(catalog::names()).collect()
+}

@@ -1,0 +1,274 @@
+//! `/api/tools` and `/api/spans/query`: the build kit over HTTP. Answers and errors are bare objects of the kit.
+//!
+//! The header `X-Flowstone-Flow` names the flow that the caller works on; a token that is for one flow needs none.
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, HeaderName, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::{get, post};
+use flowstone_fronts::kit::permission::{decide, find_approval, open_approvals};
+use flowstone_fronts::kit::{Called, Decider, KitError, Origin};
+use serde_json::{Map, Value as Json, json};
+
+use super::access::Caller;
+use super::answer::Answer;
+use super::problem::Problem;
+use super::request::{JSON_MAX, bytes, json as read_json, refuse_other_types};
+use super::server::{EngineContext, Shared};
+use crate::kit::{self, CancelOnDrop, KitDoor, Wanted};
+
+const FLOW: HeaderName = HeaderName::from_static("x-flowstone-flow");
+/// Headers that say which kind of run makes the request.
+const RUN_KINDS: &[HeaderName] = &[
+    HeaderName::from_static("x-flowstone-run-kind"),
+    HeaderName::from_static("x-agenta-run-kind"),
+];
+/// The kind of runs that change nothing through the kit.
+const TEST: &str = "test";
+/// The beginnings of the addresses of this front.
+const PREFIXES: &[&str] = &["/api/tools", "/api/spans"];
+/// The member of a problem that holds the error of the kit.
+const ERROR: &str = "kitError";
+
+pub(super) fn routes() -> Router<Shared> {
+    Router::new()
+        .route("/api/tools", get(list))
+        .route("/api/tools/", get(list))
+        .route("/api/tools/approvals", get(approvals))
+        .route("/api/tools/approvals/", get(approvals))
+        .route("/api/tools/approvals/{id}", get(approval).post(decision))
+        .route("/api/tools/approvals/{id}/", get(approval).post(decision))
+        .route("/api/tools/{name}", post(call))
+        .route("/api/tools/{name}/", post(call))
+        .route("/api/spans/query", post(query_spans))
+        .route("/api/spans/query/", post(query_spans))
+}
+
+/// Returns the body of an error for an address of this front, with its status; nothing for others.
+pub(super) fn envelope(path: &str, problem: &Problem, request: &str) -> Option<Json> {
+    let is_own = |prefix: &&str| {
+        let rest = path.strip_prefix(*prefix);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    if !PREFIXES.iter().any(|prefix| is_own(prefix)) {
+        return None;
+    }
+    let mut error = match problem.more.get(ERROR) {
+        Some(error) => error.clone(),
+        None => of_problem(problem),
+    };
+    if error["code"] == json!("internal") {
+        error["details"] = json!({"request_id": request});
+    }
+    Some(error)
+}
+
+/// Returns an error that another layer made in the shape of the kit.
+fn of_problem(problem: &Problem) -> Json {
+    let code = match problem.status {
+        StatusCode::UNAUTHORIZED => "unauthorized",
+        StatusCode::FORBIDDEN => "permission_denied",
+        StatusCode::NOT_FOUND => "not_found",
+        StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => "limit_exceeded",
+        status if status.is_server_error() => "internal",
+        _ => "invalid_arguments",
+    };
+    let message = match code {
+        "internal" => "internal error",
+        _ => &problem.detail,
+    };
+    let is_retryable = code == "limit_exceeded";
+    let mut error = json!({"code": code, "message": message, "retryable": is_retryable});
+    match &problem.hint {
+        Some(hint) if code != "internal" => error["next_step"] = json!(hint),
+        _ if is_retryable => error["next_step"] = json!("repeat the request after a while"),
+        _ => {}
+    }
+    if code == "invalid_arguments" {
+        error["details"] = json!({"path": "", "expected": "a request that the page describes"});
+    }
+    error
+}
+
+impl From<KitError> for Problem {
+    fn from(error: KitError) -> Problem {
+        let status = StatusCode::from_u16(error.code.status());
+        let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let wait = error.details.as_ref();
+        let wait = wait.and_then(|details| details["retry_after_s"].as_u64());
+        let problem = Problem::new(status, error.code.name(), error.message.clone())
+            .with(ERROR, error.to_json());
+        match wait {
+            Some(seconds) => problem.header(header::RETRY_AFTER, &seconds.to_string()),
+            None => problem,
+        }
+    }
+}
+
+/// Returns what the request says about where it comes from.
+fn door(server: &Shared, caller: &Caller, headers: &HeaderMap) -> Result<KitDoor, Problem> {
+    let named = headers.get(FLOW).map(|value| value.to_str());
+    let named = match named {
+        Some(Ok(slug)) if !slug.trim().is_empty() => Some(slug.trim().to_owned()),
+        Some(_) => {
+            return Err(KitError::invalid(
+                "",
+                "the slug of a flow",
+                "the header `X-Flowstone-Flow` is not the slug of a flow",
+            )
+            .into());
+        }
+        None => kit::flow_of(&caller.token),
+    };
+    Ok(KitDoor {
+        slug: named,
+        origin: Origin {
+            is_test: is_test(headers),
+            base: Some(server.settings.base.clone()),
+            ..Origin::default()
+        },
+        ..KitDoor::default()
+    })
+}
+
+/// Tells whether a run of kind `test` makes a request.
+pub(super) fn is_test(headers: &HeaderMap) -> bool {
+    let mut kinds = RUN_KINDS.iter().filter_map(|name| headers.get(name));
+    kinds.any(|kind| kind.as_bytes().eq_ignore_ascii_case(TEST.as_bytes()))
+}
+
+async fn list(
+    State(server): State<Shared>,
+    caller: Caller,
+    headers: HeaderMap,
+) -> Result<Answer, Problem> {
+    let door = door(&server, &caller, &headers)?;
+    let tools = server.ask(async move |cx: &EngineContext| {
+        let tools = kit::tools(&cx.engine, (&caller.token, &door))?.into_iter();
+        let tools = tools.map(|(tool, is_enabled)| tool.described(is_enabled));
+        Ok::<_, KitError>(tools.collect::<Vec<Json>>())
+    });
+    let tools = tools.await?;
+    Ok(Answer::ok(json!({"count": tools.len(), "tools": tools})))
+}
+
+async fn call(
+    State(server): State<Shared>,
+    caller: Caller,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    perform(server, caller, name, (headers, body)).await
+}
+
+async fn query_spans(
+    State(server): State<Shared>,
+    caller: Caller,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    perform(server, caller, "query_spans".to_owned(), (headers, body)).await
+}
+
+async fn perform(
+    server: Shared,
+    caller: Caller,
+    name: String,
+    (headers, body): (HeaderMap, Body),
+) -> Result<Response, Problem> {
+    let arguments = read(&headers, body).await?;
+    let door = door(&server, &caller, &headers)?;
+    let wanted = Wanted {
+        name,
+        arguments,
+        agreed: None,
+        can_ask: false,
+    };
+    // A closed request drops this future, and with it the guard.
+    let (_guard, cancelled) = CancelOnDrop::new();
+    let called = server.ask(async move |cx: &EngineContext| {
+        kit::call(cx, (&caller.token, &door), wanted, cancelled).await
+    });
+    match called.await? {
+        Called::Done(answer) => Ok(Answer::ok(answer).into_response()),
+        Called::Ask(question) => Err(KitError::approval_required(question.tool, Json::Null).into()),
+    }
+}
+
+/// Reads the arguments; an empty body is an empty object.
+async fn read(headers: &HeaderMap, body: Body) -> Result<Json, Problem> {
+    let bytes = bytes(body, JSON_MAX).await?;
+    if bytes.iter().all(u8::is_ascii_whitespace) {
+        return Ok(Json::Object(Map::new()));
+    }
+    refuse_other_types(headers)?;
+    read_json(&bytes)
+}
+
+async fn approvals(State(server): State<Shared>, caller: Caller) -> Result<Answer, Problem> {
+    may_decide(&caller)?;
+    let open = server
+        .ask(async move |cx: &EngineContext| open_approvals(&cx.engine).await)
+        .await?;
+    Ok(Answer::ok(json!({"count": open.len(), "approvals": open})))
+}
+
+async fn approval(
+    State(server): State<Shared>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Answer, Problem> {
+    may_decide(&caller)?;
+    let found = server
+        .ask(async move |cx: &EngineContext| find_approval(&cx.engine, &id).await)
+        .await?;
+    Ok(Answer::ok(found))
+}
+
+/// Decides about a call of somebody else: `{"decision": "approve" | "deny"}`.
+async fn decision(
+    State(server): State<Shared>,
+    caller: Caller,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Answer, Problem> {
+    may_decide(&caller)?;
+    let body = read(&headers, body).await?;
+    let is_approved = match body["decision"].as_str() {
+        Some("approve") => true,
+        Some("deny") => false,
+        _ => {
+            return Err(KitError::invalid(
+                "/decision",
+                "`approve` or `deny`",
+                "`decision` must be `approve` or `deny`",
+            )
+            .into());
+        }
+    };
+    let decided = server
+        .ask(async move |cx: &EngineContext| {
+            let decider = Decider {
+                token: Some(caller.token.id.clone()),
+                name: caller.token.attributed_to().to_owned(),
+            };
+            decide(&cx.engine, (&id, is_approved), &decider).await
+        })
+        .await?;
+    Ok(Answer::ok(decided))
+}
+
+fn may_decide(caller: &Caller) -> Result<(), Problem> {
+    match kit::may_decide(&caller.token) {
+        true => Ok(()),
+        false => Err(KitError::permission_denied(format!(
+            "the token `{}` lacks the scope `approve`",
+            caller.token.name
+        ))
+        .into()),
+    }
+}

@@ -1,0 +1,144 @@
+//! The build kit at its doors: what HTTP, MCP and the command line share. Each of them binds the flow, and calls
+//! [`flowstone_fronts::kit::call`].
+
+use std::sync::Arc;
+
+use flowstone_engine::Engine;
+use flowstone_engine::token::{Scope, Token};
+use flowstone_flow::flow::Flow;
+use flowstone_fronts::kit::{
+    self, Called, Consent, DoorPermissions, KitCall, KitError, Origin, Permissions, Tool, catalog,
+};
+use flowstone_lang::diagnostic::Diagnostic;
+use flowstone_project::connections::ConnectionReport;
+use flowstone_project::registry::DEFAULT_WORKSPACE;
+use flowstone_project::search::Embedder;
+use serde_json::Value as Json;
+use tokio::sync::watch;
+
+use crate::http::{Backend, EngineContext};
+
+/// What the person set who opened a door.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct KitDoor {
+    /// The bound flow.
+    pub slug: Option<String>,
+    pub permissions: DoorPermissions,
+    pub origin: Origin,
+    /// Whether answers are cut for a model.
+    pub is_for_model: bool,
+}
+
+/// A call by its name and arguments, with what a person said about it.
+pub(crate) struct Wanted {
+    pub name: String,
+    pub arguments: Json,
+    /// The digest of the call that a person agreed to.
+    pub agreed: Option<String>,
+    /// Whether the door can ask a person.
+    pub can_ask: bool,
+}
+
+impl Wanted {
+    fn consent(&self) -> Consent<'_> {
+        match (&self.agreed, self.can_ask) {
+            (Some(digest), _) => Consent::Given(digest),
+            (None, true) => Consent::Door,
+            (None, false) => Consent::Stored,
+        }
+    }
+}
+
+/// The application behind the tools.
+struct OfBackend(Arc<dyn Backend>);
+
+impl kit::Backend for OfBackend {
+    fn embedder<'a>(
+        &self,
+        engine: &'a Engine,
+    ) -> Result<Option<Box<dyn Embedder + 'a>>, Diagnostic> {
+        self.0.embedder(engine)
+    }
+
+    fn connections(&self, engine: &Engine, flows: &[&Flow]) -> Vec<ConnectionReport> {
+        self.0.connections(engine, flows)
+    }
+}
+
+/// Sends a cancel when it is dropped: when nobody waits for the answer any more.
+pub(crate) struct CancelOnDrop(watch::Sender<bool>);
+
+impl CancelOnDrop {
+    /// Returns the guard, and what a call watches.
+    pub(crate) fn new() -> (CancelOnDrop, watch::Receiver<bool>) {
+        let (sender, receiver) = watch::channel(false);
+        (CancelOnDrop(sender), receiver)
+    }
+
+    /// Cancels the call while its answer is still awaited.
+    pub(crate) fn cancel(&self) {
+        self.0.send_replace(true);
+    }
+}
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.send_replace(true);
+    }
+}
+
+/// Calls a tool.
+///
+/// # Errors
+/// An error of the kit.
+pub(crate) async fn call(
+    cx: &EngineContext,
+    (token, door): (&Token, &KitDoor),
+    wanted: Wanted,
+    cancelled: watch::Receiver<bool>,
+) -> Result<Called, KitError> {
+    let permissions = Permissions::of_settings(cx.engine.settings(), token)?.and(&door.permissions);
+    let backend = OfBackend(cx.backend.clone());
+    let call = KitCall {
+        engine: &cx.engine,
+        catalog: &cx.catalog,
+        backend: &backend,
+        workspace: DEFAULT_WORKSPACE,
+        bound: door.slug.as_deref(),
+        token,
+        origin: &door.origin,
+        permissions: &permissions,
+        cancelled,
+        is_for_model: door.is_for_model,
+    };
+    let arguments = wanted.arguments.clone();
+    kit::call(&call, &wanted.name, arguments, wanted.consent()).await
+}
+
+/// Returns the tools with whether each is enabled, in the order of the catalogue.
+///
+/// # Errors
+/// When the settings name a tool that does not exist.
+pub(crate) fn tools(
+    engine: &Engine,
+    (token, door): (&Token, &KitDoor),
+) -> Result<Vec<(&'static Tool, bool)>, KitError> {
+    let permissions = Permissions::of_settings(engine.settings(), token)?.and(&door.permissions);
+    let tools = catalog::TOOLS.iter();
+    Ok(tools
+        .map(|tool| (tool, permissions.is_enabled(tool)))
+        .collect())
+}
+
+/// Returns the flow that a token is for, if it is for exactly one.
+pub(crate) fn flow_of(token: &Token) -> Option<String> {
+    let [only] = &token.limits.flows[..] else {
+        return None;
+    };
+    (!only.contains('*')).then(|| only.clone())
+}
+
+/// Tells whether a token may decide about calls of others.
+pub(crate) fn may_decide(token: &Token) -> bool {
+    token.has(Scope::Approve)
+}

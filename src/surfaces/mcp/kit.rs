@@ -1,0 +1,208 @@
+//! The build kit as a server of its own: `/mcp/kit/{slug}` and `flowstone mcp --kit SLUG`.
+//!
+//! The address names the flow; no argument can. A call that a person has to agree to is asked about by elicitation, and by a
+//! stored approval where the client cannot elicit.
+
+use std::time::Duration;
+
+use flowstone_fronts::kit::{Called, GRACE, KitCode, KitError, Question};
+use serde_json::{Map, Value as Json, json};
+
+use super::call::arguments_of;
+use super::content;
+use super::peer::{Request, refused};
+use super::protocol::{Era, RpcError};
+use crate::http::{EngineContext, Problem};
+use crate::kit::{self, CancelOnDrop, KitDoor, Wanted};
+
+/// How often a client hears that a call is still at work.
+const PROGRESS: Duration = Duration::from_secs(5);
+/// The name of the question about a call, for clients that repeat their request with the answer.
+const APPROVAL: &str = "approval";
+
+/// What a client reads first.
+const INSTRUCTIONS: &str = "Flowstone's build kit: tools to build, test and schedule one flow. The address of this server \
+    names the flow; no tool takes another.";
+
+/// Answers a method of the protocol that is different for the kit; `None` for those that are the same.
+pub(super) async fn answer(
+    rq: &Request,
+    (door, method): (&KitDoor, &str),
+    params: &Map<String, Json>,
+) -> Option<Result<Json, RpcError>> {
+    Some(match method {
+        "tools/list" => list(rq, door).await,
+        "tools/call" => call(rq, door, params).await,
+        "prompts/list" => Ok(json!({"prompts": []})),
+        "prompts/get" => Err(RpcError::params("there is no such prompt")),
+        "resources/list" => Ok(json!({"resources": []})),
+        "resources/templates/list" => Ok(json!({"resourceTemplates": []})),
+        "resources/read" | "resources/subscribe" => {
+            Err(RpcError::params("there is no such resource"))
+        }
+        "completion/complete" => {
+            Ok(json!({"completion": {"values": [], "total": 0, "hasMore": false}}))
+        }
+        _ => return None,
+    })
+}
+
+/// Returns what the first answer of a session says to the model.
+pub(super) fn instructions() -> &'static str {
+    INSTRUCTIONS
+}
+
+/// Returns the capabilities of the kit's server.
+pub(super) fn capabilities(era: Era) -> Json {
+    let lists = match era {
+        Era::Stateless => json!({"listChanged": false}),
+        Era::Legacy(_) => json!({}),
+    };
+    json!({"logging": {}, "prompts": lists, "resources": {}, "tools": lists})
+}
+
+async fn list(rq: &Request, door: &KitDoor) -> Result<Json, RpcError> {
+    let (token, door) = (rq.caller.token.clone(), door.clone());
+    let found = rq
+        .server
+        .ask(async move |cx: &EngineContext| kit::tools(&cx.engine, (&token, &door)));
+    let found = found.await.map_err(|problem| refused(&problem))?;
+    let offered = found.into_iter().filter(|(_, is_enabled)| *is_enabled);
+    let tools: Vec<Json> = offered
+        .map(|(tool, _)| {
+            json!({
+                "name": tool.name,
+                "description": tool.description,
+                "inputSchema": (tool.input)(),
+                "outputSchema": (tool.output)(),
+                "annotations": {"readOnlyHint": tool.read_only, "openWorldHint": !tool.read_only},
+            })
+        })
+        .collect();
+    Ok(json!({"tools": tools}))
+}
+
+/// Calls a tool. An error of the kit is the tool's result; a tool that does not exist is an error of the protocol.
+async fn call(rq: &Request, door: &KitDoor, params: &Map<String, Json>) -> Result<Json, RpcError> {
+    let name = params.get("name").and_then(Json::as_str);
+    let name = name.ok_or_else(|| RpcError::params("`name` must be the name of a tool"))?;
+    let arguments = Json::Object(arguments_of(params)?);
+    let can_ask = rq.can("elicitation.form");
+    let agreed = params
+        .get("inputResponses")
+        .and_then(|answers| answers.get(APPROVAL))
+        .zip(params.get("requestState").and_then(Json::as_str));
+    let agreed = match agreed {
+        Some((answer, digest)) if is_accepted(answer) => Some(digest.to_owned()),
+        Some(_) => return Ok(failed(&KitError::approval_denied(name))),
+        None => None,
+    };
+    let wanted = |agreed: Option<String>| Wanted {
+        name: name.to_owned(),
+        arguments: arguments.clone(),
+        agreed,
+        can_ask,
+    };
+    let called = match perform(rq, door, wanted(agreed)).await? {
+        Ok(Called::Ask(question)) if rq.era.is_stateless() => {
+            return Ok(json!({
+                "resultType": "input_required",
+                "inputRequests": {APPROVAL: elicitation(&question)},
+                "requestState": question.digest,
+            }));
+        }
+        Ok(Called::Ask(question)) => {
+            let asked = elicitation(&question);
+            let answer = rq.ask("elicitation/create", &asked["params"]).await;
+            match answer.is_ok_and(|answer| is_accepted(&answer)) {
+                true => perform(rq, door, wanted(Some(question.digest))).await?,
+                false => Err(KitError::approval_denied(name)),
+            }
+        }
+        called => called,
+    };
+    match called {
+        Ok(Called::Done(answer)) => Ok(json!({
+            "content": [content::text(answer.to_string())],
+            "structuredContent": answer,
+            "isError": false,
+        })),
+        // The arguments changed while the person was asked.
+        Ok(Called::Ask(_)) => Ok(failed(&KitError::approval_denied(name))),
+        Err(error) if error.code == KitCode::UnknownTool => {
+            Err(RpcError::params(error.message.clone()).with(error.to_json()))
+        }
+        Err(error) => Ok(failed(&error)),
+    }
+}
+
+fn failed(error: &KitError) -> Json {
+    let object = error.to_json();
+    json!({
+        "content": [content::text(object.to_string())],
+        "structuredContent": object,
+        "isError": true,
+    })
+}
+
+fn is_accepted(answer: &Json) -> bool {
+    answer["action"] == json!("accept") && answer["content"]["allow"] != json!(false)
+}
+
+fn elicitation(question: &Question) -> Json {
+    json!({
+        "method": "elicitation/create",
+        "params": {
+            "mode": "form",
+            "message": question.text(),
+            "requestedSchema": {
+                "type": "object",
+                "properties": {
+                    "allow": {"type": "boolean", "title": "Allow this call", "default": true},
+                },
+            },
+        },
+    })
+}
+
+/// Performs a call, and tells the client that it is at work. If the client goes away or cancels, this future is dropped.
+async fn perform(
+    rq: &Request,
+    door: &KitDoor,
+    wanted: Wanted,
+) -> Result<Result<Called, KitError>, RpcError> {
+    let (guard, cancelled) = CancelOnDrop::new();
+    let (token, mut door) = (rq.caller.token.clone(), door.clone());
+    if let Some(session) = &rq.session {
+        door.origin.session.clone_from(&session.id);
+    }
+    let asked = rq.server.ask(async move |cx: &EngineContext| {
+        Ok::<_, Problem>(kit::call(cx, (&token, &door), wanted, cancelled).await)
+    });
+    let mut asked = std::pin::pin!(asked);
+    let mut ticks = tokio::time::interval_at(tokio::time::Instant::now() + PROGRESS, PROGRESS);
+    let mut progress = 0;
+    loop {
+        tokio::select! {
+            called = &mut asked => return called.map_err(|problem| refused(&problem)),
+            _ = ticks.tick() => {
+                let Some(progress_token) = rq.progress_token() else { continue };
+                progress += PROGRESS.as_secs();
+                let params = json!({
+                    "progressToken": progress_token,
+                    "progress": progress,
+                    "message": format!("at work for {progress} s"),
+                });
+                rq.notify("notifications/progress", params).await;
+            }
+            () = rq.out.closed() => {
+                guard.cancel();
+                // The tool ends what it has started.
+                return match tokio::time::timeout(GRACE, &mut asked).await {
+                    Ok(called) => called.map_err(|problem| refused(&problem)),
+                    Err(_) => Ok(Err(KitError::timeout("the call", 0))),
+                };
+            }
+        }
+    }
+}
