@@ -111,6 +111,7 @@ mod import_n8n;
 mod install;
 mod jobs;
 mod kill;
+mod kit;
 mod limits;
 mod limits_of_functions;
 mod log;

@@ -71,6 +71,8 @@ pub struct StepReport {
     pub error: Option<String>,
     /// The data of the error that it ended with, as EDN text.
     pub error_data: Option<String>,
+    /// The code of that error.
+    pub error_code: Option<String>,
     /// The process ended while it was under way, and nobody has said yet whether it was done.
     pub in_doubt: bool,
     pub costs: Vec<CostLine>,
@@ -339,6 +341,7 @@ impl RunReport {
                     result_bytes: None,
                     error: None,
                     error_data: None,
+                    error_code: None,
                     in_doubt: false,
                     costs: Vec::new(),
                     notification: None,
@@ -389,6 +392,8 @@ impl StepReport {
                 self.result_bytes = Some(entry.payload.len());
                 let text = match codec::decode(&entry.payload) {
                     Ok(Value::Exception(exception)) => {
+                        let code = exception.code.to_string();
+                        self.error_code = Some(code).filter(|code| !code.is_empty());
                         self.error_data = match exception.data.as_map() {
                             Some(data) if !data.is_empty() => codec::encode(&exception.data).ok(),
                             _ => None,

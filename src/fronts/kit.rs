@@ -15,6 +15,8 @@ pub mod page;
 pub mod permission;
 pub mod revision;
 pub mod schema;
+pub mod span_filter;
+pub mod spans;
 pub mod tool;
 pub mod tools;
 

@@ -20,7 +20,7 @@ use crate::http::{Backend, EngineContext};
 
 /// What the person set who opened a door.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct KitDoor {
+pub struct KitDoor {
     /// The bound flow.
     pub slug: Option<String>,
     pub permissions: DoorPermissions,

@@ -2,4 +2,5 @@
 
 mod graph;
 mod json_text;
+mod kit;
 mod tree;

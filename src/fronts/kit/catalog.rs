@@ -2,11 +2,13 @@
 
 use super::schema;
 use super::tool::Tool;
-use super::tools::{commit_revision, query_workflows, read_config};
+use super::tools::{annotate_trace, commit_revision, query_spans, query_workflows, read_config};
 
 /// All tools: those that are offered by default, and then those that a person enables.
 pub const TOOLS: &[Tool] = &[
     commit_revision::TOOL,
+    annotate_trace::TOOL,
+    query_spans::TOOL,
     query_workflows::TOOL,
     read_config::TOOL,
 ];

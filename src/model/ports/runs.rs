@@ -390,6 +390,8 @@ pub struct RunFilter {
     pub due_before_ms: Option<i64>,
     /// The run that called the runs.
     pub parent: Option<RunId>,
+    /// The trace that the runs belong to: that of their root, or of the program that started it.
+    pub trace: Option<TraceId>,
     /// The hash of the program, and the input of the first pass as EDN text.
     pub begun_with: Option<(String, String)>,
     /// Maximum number of runs; 0: no limit.

@@ -190,6 +190,9 @@ fn fits(run: &Run, filter: &RunFilter) -> bool {
             .is_none_or(|id| row.external_id.as_ref() == Some(id))
         && filter.due_before_ms.as_ref().is_none_or(is_due)
         && filter.parent.as_ref().is_none_or(is_child)
+        && filter
+            .trace
+            .is_none_or(|trace| row.in_trace().trace == trace)
         && filter.begun_with.as_ref().is_none_or(began_with)
 }
 

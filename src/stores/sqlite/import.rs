@@ -70,9 +70,9 @@ fn insert(db: &Connection, row: &RunRow) -> Result<i64, StoreError> {
         "INSERT INTO run (id, external_id, program, flow, status, wait_reason, due_ms, input, seed, result, error,
                           cancel, created_ms, updated_ms, invocation, key, priority, started_by, origin, parent,
                           root, depth, parent_close, pass, force, ended_ms, held, pruned_ms, deadline_ms,
-                          bindings, trace)
+                          bindings, trace, trace_id)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21,
-                 ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31)",
+                 ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, flowstone_trace(?1, ?21, ?31))",
     )
     .and_then(|mut sql| {
         sql.execute(params![

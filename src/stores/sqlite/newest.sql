@@ -22,7 +22,7 @@ CREATE TABLE run (
     lease_epoch INTEGER NOT NULL DEFAULT 0,
     created_ms INTEGER NOT NULL,
     updated_ms INTEGER NOT NULL
-, invocation TEXT, key TEXT, priority INTEGER NOT NULL DEFAULT 0, started_by TEXT NOT NULL DEFAULT 'manual', origin TEXT, parent TEXT, root TEXT, depth INTEGER NOT NULL DEFAULT 0, parent_close TEXT, pass INTEGER NOT NULL DEFAULT 0, force INTEGER NOT NULL DEFAULT 0, ended_ms INTEGER, deadline_ms INTEGER, held INTEGER NOT NULL DEFAULT 0, pruned_ms INTEGER, slot TEXT, apart INTEGER NOT NULL DEFAULT 0, is_next INTEGER NOT NULL DEFAULT 0, limit_name TEXT, limit_runs INTEGER, rate_max INTEGER, rate_ms INTEGER, admitted_ms INTEGER, setback TEXT, again_ms INTEGER, bindings TEXT, first_input TEXT, crashes INTEGER NOT NULL DEFAULT 0, crash_mark INTEGER, quarantine TEXT, trace TEXT, unwinding INTEGER NOT NULL DEFAULT 0, version INTEGER, target TEXT);
+, invocation TEXT, key TEXT, priority INTEGER NOT NULL DEFAULT 0, started_by TEXT NOT NULL DEFAULT 'manual', origin TEXT, parent TEXT, root TEXT, depth INTEGER NOT NULL DEFAULT 0, parent_close TEXT, pass INTEGER NOT NULL DEFAULT 0, force INTEGER NOT NULL DEFAULT 0, ended_ms INTEGER, deadline_ms INTEGER, held INTEGER NOT NULL DEFAULT 0, pruned_ms INTEGER, slot TEXT, apart INTEGER NOT NULL DEFAULT 0, is_next INTEGER NOT NULL DEFAULT 0, limit_name TEXT, limit_runs INTEGER, rate_max INTEGER, rate_ms INTEGER, admitted_ms INTEGER, setback TEXT, again_ms INTEGER, bindings TEXT, first_input TEXT, crashes INTEGER NOT NULL DEFAULT 0, crash_mark INTEGER, quarantine TEXT, trace TEXT, unwinding INTEGER NOT NULL DEFAULT 0, version INTEGER, target TEXT, trace_id TEXT);
 CREATE TABLE journal (
     id INTEGER PRIMARY KEY,
     kind TEXT NOT NULL,
@@ -451,3 +451,4 @@ CREATE INDEX event_delivery_flow ON event_delivery (workspace, slug, created_ms,
 CREATE INDEX event_delivery_trigger ON event_delivery (trigger_id, created_ms, id);
 CREATE INDEX event_delivery_run ON event_delivery (run) WHERE run IS NOT NULL;
 CREATE INDEX event_delivery_retry ON event_delivery (retry_ms) WHERE retry_ms IS NOT NULL;
+CREATE INDEX run_trace ON run (trace_id, num);

@@ -61,6 +61,7 @@ const STEPS: &[&[&str]] = &[
     &[search::FORMAT_13],
     &[registry::SCHEMA, runs::FORMAT_14],
     &[triggers::SCHEMA],
+    &[runs::FORMAT_16],
 ];
 /// The objects and rows of a new file: what all [`STEPS`] together make of an empty one. Making it at once takes a third of
 /// the time. A test compares both, and writes this file when `UPDATE_EXPECT` is set.
@@ -234,6 +235,7 @@ fn prepared(db: Connection, path: &Path) -> Result<Connection, StoreError> {
         .map_err(place)?;
     db.set_prepared_statement_cache_capacity(128);
     table::prepare(&db).map_err(|error| located(error, path))?;
+    runs::prepare(&db).map_err(place)?;
     resource::prepare(&db).map_err(place)?;
     Ok(db)
 }
@@ -242,6 +244,7 @@ fn prepared(db: Connection, path: &Path) -> Result<Connection, StoreError> {
 pub(crate) fn in_memory() -> Result<Connection, StoreError> {
     let db = Connection::open_in_memory().map_err(failed)?;
     table::prepare(&db)?;
+    runs::prepare(&db).map_err(failed)?;
     resource::prepare(&db).map_err(failed)?;
     bring_up_to_date(&db).map_err(failed)?;
     Ok(db)
@@ -336,6 +339,7 @@ mod tests {
         let db = Connection::open_in_memory().expect("a database");
         table::prepare(&db).expect("functions");
         resource::prepare(&db).expect("functions");
+        super::runs::prepare(&db).expect("functions");
         db
     }
 

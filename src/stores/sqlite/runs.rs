@@ -9,7 +9,8 @@ use flowstone_model::registry::{RunVersion, Target};
 use flowstone_model::rules::lease::{self, Holder, LeaseRows as _};
 use flowstone_model::rules::run_tree;
 use flowstone_model::sealed::split;
-use flowstone_model::trace::TraceOrigin;
+use flowstone_model::trace::{TraceId, TraceOrigin};
+use rusqlite::functions::FunctionFlags;
 use rusqlite::types::Value as Sql;
 use rusqlite::{Connection, OptionalExtension as _, Row, params, params_from_iter};
 
@@ -110,6 +111,32 @@ ALTER TABLE run ADD COLUMN version INTEGER;
 ALTER TABLE run ADD COLUMN target TEXT;
 ";
 
+/// The additions of format 16: the trace of the run, as `flowstone_trace` computes it.
+pub(super) const FORMAT_16: &str = "
+ALTER TABLE run ADD COLUMN trace_id TEXT;
+UPDATE run SET trace_id = flowstone_trace(id, root, trace);
+CREATE INDEX run_trace ON run (trace_id, num);
+";
+
+/// Prepares a connection for changes of runs: the trace of a run is computed in statements.
+///
+/// # Errors
+/// When SQLite does not accept the function.
+pub(super) fn prepare(db: &Connection) -> rusqlite::Result<()> {
+    let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
+    db.create_scalar_function("flowstone_trace", 3, flags, |args| {
+        let (id, root): (String, Option<String>) = (args.get(0)?, args.get(1)?);
+        let named: Option<String> = args.get(2)?;
+        let trace = match named.as_deref().and_then(TraceOrigin::parse) {
+            Some(TraceOrigin::Parent(parent)) => parent.trace,
+            Some(TraceOrigin::Link(_)) | None => {
+                TraceId::of_root(&RunId::from_text(root.unwrap_or(id)))
+            }
+        };
+        Ok(trace.to_string())
+    })
+}
+
 pub(super) const COLUMNS: &str = "id, external_id, program, flow, status, wait_reason, due_ms, input, seed, result, error, \
                        cancel, lease_owner, created_ms, updated_ms, invocation, key, priority, started_by, origin, \
                        parent, root, depth, parent_close, pass, force, ended_ms, deadline_ms, held, pruned_ms, setback, \
@@ -149,9 +176,9 @@ pub(super) fn insert(
     db.prepare_cached(
         "INSERT INTO run (id, external_id, program, flow, status, input, seed, created_ms, updated_ms, invocation,
                           key, priority, started_by, origin, parent, root, depth, parent_close, deadline_ms,
-                          lease_owner, bindings, trace, version, target)
+                          lease_owner, bindings, trace, version, target, trace_id)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21,
-                 ?22, ?23)",
+                 ?22, ?23, flowstone_trace(?1, ?15, ?21))",
     )
     .and_then(|mut sql| {
         sql.execute(params![
@@ -289,6 +316,10 @@ pub(super) fn list(
     if let Some(parent) = &filter.parent {
         sql += " AND parent = ?";
         values.push(Sql::Text(parent.to_string()));
+    }
+    if let Some(trace) = &filter.trace {
+        sql += " AND trace_id = ?";
+        values.push(Sql::Text(trace.to_string()));
     }
     if let Some((program, input)) = &filter.begun_with {
         sql += " AND program = ? AND coalesce(first_input, input) = ?";

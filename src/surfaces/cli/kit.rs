@@ -11,7 +11,7 @@ use flowstone_engine::server_file;
 use flowstone_engine::token::Token;
 use flowstone_fronts::kit::permission::{decide, open_approvals};
 use flowstone_fronts::kit::{
-    Called, Decider, DoorPermissions, KitCode, KitError, Origin, Question, catalog,
+    Called, Decider, DoorPermissions, KitCode, KitError, Origin, Question,
 };
 use serde_json::{Value as Json, json};
 
@@ -284,10 +284,4 @@ fn agrees(question: &Question) -> bool {
     let mut line = String::new();
     let read = io::stdin().read_line(&mut line).is_ok();
     read && matches!(line.trim(), "y" | "Y" | "yes")
-}
-
-/// Returns the names of tools, for completion.
-pub fn names() -> Vec<&'static str> {
-    let commands = ["list", "approvals", "approve", "deny"];
-    commands.into_iter().chain(catalog::names()).collect()
 }

@@ -21,10 +21,7 @@ use crate::kit::{self, CancelOnDrop, KitDoor, Wanted};
 
 const FLOW: HeaderName = HeaderName::from_static("x-flowstone-flow");
 /// Headers that say which kind of run makes the request.
-const RUN_KINDS: &[HeaderName] = &[
-    HeaderName::from_static("x-flowstone-run-kind"),
-    HeaderName::from_static("x-agenta-run-kind"),
-];
+const RUN_KINDS: &[&str] = &["x-flowstone-run-kind", "x-agenta-run-kind"];
 /// The kind of runs that change nothing through the kit.
 const TEST: &str = "test";
 /// The beginnings of the addresses of this front.
@@ -52,7 +49,7 @@ pub(super) fn envelope(path: &str, problem: &Problem, request: &str) -> Option<J
         let rest = path.strip_prefix(*prefix);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
-    if !PREFIXES.iter().any(|prefix| is_own(prefix)) {
+    if !PREFIXES.iter().any(is_own) {
         return None;
     }
     let mut error = match problem.more.get(ERROR) {
@@ -135,7 +132,7 @@ fn door(server: &Shared, caller: &Caller, headers: &HeaderMap) -> Result<KitDoor
 
 /// Tells whether a run of kind `test` makes a request.
 pub(super) fn is_test(headers: &HeaderMap) -> bool {
-    let mut kinds = RUN_KINDS.iter().filter_map(|name| headers.get(name));
+    let mut kinds = RUN_KINDS.iter().filter_map(|name| headers.get(*name));
     kinds.any(|kind| kind.as_bytes().eq_ignore_ascii_case(TEST.as_bytes()))
 }
 

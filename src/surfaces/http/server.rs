@@ -308,7 +308,7 @@ async fn wrap_request(State(server): State<Shared>, mut request: Request, next: 
     };
     resolve_peer(&server.settings, &mut request);
     let route = request.extensions().get::<MatchedPath>().cloned();
-    let shown = route.as_ref().map_or(UNKNOWN, |route| route.as_str());
+    let shown = route.as_ref().map_or(UNKNOWN, MatchedPath::as_str);
     // Files go to the disk as they come, and have a limit of their own.
     if shown != UPLOADS {
         request = request.map(|body| server.room.count(body));
@@ -325,8 +325,7 @@ async fn wrap_request(State(server): State<Shared>, mut request: Request, next: 
             let mut members = problem.to_json();
             members["requestId"] = serde_json::json!(id);
             graph::add_error(&path, &problem, &mut members);
-            let envelope = agents::envelope(&path, &problem, &id);
-            if let Some(envelope) = envelope.or_else(|| kit::envelope(&path, &problem, &id)) {
+            if let Some(envelope) = envelope(&path, &problem, &id) {
                 members = envelope;
                 response.headers_mut().insert(
                     header::CONTENT_TYPE,
@@ -368,6 +367,12 @@ async fn wrap_request(State(server): State<Shared>, mut request: Request, next: 
     trace::send(&*server.telemetry, named, &answered);
     tracing::info!(target: "flowstone::server", parent: &span, %path, status, millis = took.as_millis() as u64, "answered");
     response
+}
+
+/// Returns the body of an error in the shape of the front that an address belongs to; nothing for the project's own API.
+fn envelope(path: &str, problem: &Problem, id: &str) -> Option<serde_json::Value> {
+    let agents = agents::envelope(path, problem, id);
+    agents.or_else(|| kit::envelope(path, problem, id))
 }
 
 /// Refuses a path with a part that could be taken for another path once it is decoded.

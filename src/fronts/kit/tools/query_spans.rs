@@ -1,0 +1,454 @@
+//! `query_spans`: spans of runs that the caller reaches, by a filter.
+//!
+//! A condition on `trace_id` finds its runs by an index. Other queries go through the runs by their time of creation, which is
+//! an index, too, and read at most [`RUNS_MAX`] journals: a page that ends there has `next`, and may have few spans or none.
+
+use std::collections::HashMap;
+
+use flowstone_engine::ids::RunId;
+use flowstone_engine::ports::{RunFilter, RunOrder, RunQuery, RunRow};
+use flowstone_model::diagnostic::nearest;
+use flowstone_model::json::instant_millis;
+use flowstone_model::token::Scope;
+use flowstone_model::trace::TraceId;
+use serde_json::{Map, Value as Json, json};
+
+use crate::kit::context::KitCall;
+use crate::kit::error::KitError;
+use crate::kit::page;
+use crate::kit::schema::object;
+use crate::kit::span_filter::{self, SpanFilter};
+use crate::kit::spans::{self, Span};
+use crate::kit::tool::{Answer, Arguments, Bound, InTest, Permission, Tool};
+use crate::kit::tools::annotate_trace;
+
+/// Number of spans of an answer, unless the caller names another: of programs, of models, and within one trace.
+const LIMIT: usize = 100;
+const LIMIT_OF_MODELS: usize = 50;
+const LIMIT_OF_TRACE: usize = 10_000;
+const LIMIT_MAX: usize = 1_000;
+/// Maximum number of journals that one query reads.
+const RUNS_MAX: usize = 1_000;
+/// Number of runs that are listed at a time.
+const PAGE: usize = 200;
+/// Longer texts are cut for models.
+const TEXT_MAX: usize = 500;
+/// How long before a window the runs of its spans may have begun, in milliseconds.
+const EARLIER_MS: i64 = 24 * 60 * 60 * 1000;
+/// The name of the list in `next`.
+const LIST: &str = "spans";
+/// The members of a span, which `fields` names.
+const FIELDS: &[&str] = &[
+    "attributes",
+    "end_time",
+    "events",
+    "links",
+    "parent_id",
+    "span_id",
+    "span_kind",
+    "span_name",
+    "span_type",
+    "start_time",
+    "status_code",
+    "status_message",
+    "trace_id",
+    "trace_type",
+];
+
+pub const TOOL: Tool = Tool {
+    name: "query_spans",
+    description: "Finds spans of past runs: what each run, agent, model turn, tool call and step got and gave. \
+                  `{\"filtering\": {\"conditions\": [{\"field\": \"trace_id\", \"value\": TRACE}]}}` returns a whole trace in \
+                  order. Tool calls are named `execute_tool NAME`; a call that returned has `attributes.output`. `fields` \
+                  keeps answers short, such as [\"span_name\", \"status_code\", \"attributes.output\"].",
+    input,
+    output,
+    bound: &[Bound::Workspace],
+    wrapper: None,
+    read_only: true,
+    permission: Permission::Allow,
+    scope: Scope::Read,
+    timeout_ms: 15_000,
+    timeout_of: None,
+    default_on: true,
+    in_test: InTest::Answered,
+    call: |cx, arguments| Box::pin(query(cx, arguments)),
+};
+
+fn input() -> Json {
+    let time = |what: &str| json!({"type": "string", "description": what});
+    object(
+        json!({
+            "filtering": span_filter::schema(),
+            "windowing": object(
+                json!({
+                    "oldest": time("Spans that began at this time or later."),
+                    "newest": time("Spans that began before this time."),
+                    "limit": {"type": "integer", "minimum": 1, "maximum": LIMIT_OF_TRACE},
+                    "next": time("`next` of the page before."),
+                    "order": {"enum": ["ascending", "descending"]},
+                }),
+                &[],
+            ),
+            "fields": {"type": "array", "maxItems": 50, "items": {"type": "string"},
+                "description": "Members of spans, or `attributes.KEY`."},
+        }),
+        &[],
+    )
+}
+
+fn output() -> Json {
+    object(
+        json!({
+            "count": {"type": "integer"},
+            "spans": {"type": "array", "items": {"type": "object"}},
+            "next": {"type": ["string", "null"]},
+        }),
+        &["count", "spans", "next"],
+    )
+}
+
+/// What a query asks for, read as a whole.
+struct Query {
+    filter: SpanFilter,
+    oldest_ms: Option<i64>,
+    newest_ms: Option<i64>,
+    limit: usize,
+    is_ascending: bool,
+    next: Option<String>,
+    fields: Option<Vec<String>>,
+    /// The traces that the filter needs.
+    traces: Option<Vec<String>>,
+}
+
+async fn query(cx: &KitCall<'_>, arguments: Arguments) -> Answer {
+    let query = read(cx, &arguments).await?;
+    let (found, next) = match &query.traces {
+        Some(traces) => of_traces(cx, &query, traces).await?,
+        None => of_runs(cx, &query).await?,
+    };
+    let is_cut = cx.is_for_model && query.fields.is_none();
+    let shown = found
+        .into_iter()
+        .map(|span| projected(span.json, query.fields.as_deref(), is_cut));
+    let shown: Vec<Json> = shown.collect();
+    Ok(json!({"count": shown.len(), "spans": shown, "next": next}))
+}
+
+async fn read(cx: &KitCall<'_>, arguments: &Arguments) -> Result<Query, KitError> {
+    let empty = json!({});
+    let filtering = arguments.get("filtering").unwrap_or(&empty);
+    let mut filter = SpanFilter::read(filtering, "/filtering")?;
+    resolve_traces(cx, &mut filter).await?;
+    let window = arguments.get("windowing").unwrap_or(&empty);
+    let time = |name: &str| match window.get(name).and_then(Json::as_str) {
+        None => Ok(None),
+        Some(text) => instant_millis(text).map(Some).ok_or_else(|| {
+            KitError::invalid(
+                format!("/windowing/{name}"),
+                "a time such as 2026-01-31T09:30:00Z",
+                format!("`{text}` is not a time"),
+            )
+        }),
+    };
+    let named = filter.traces();
+    let is_one = named.as_ref().is_some_and(|(_, is_one)| *is_one);
+    let traces = named.map(|(traces, _)| traces.into_iter().map(str::to_owned).collect());
+    let (usual, most) = match (is_one, cx.is_for_model) {
+        (true, _) => (LIMIT_OF_TRACE, LIMIT_OF_TRACE),
+        (false, true) => (LIMIT_OF_MODELS, LIMIT_MAX),
+        (false, false) => (LIMIT, LIMIT_MAX),
+    };
+    let limit = window.get("limit").and_then(Json::as_u64);
+    let limit = limit.map_or(usual, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
+    if limit > most {
+        return Err(KitError::invalid(
+            "/windowing/limit",
+            format!("from 1 to {most}"),
+            format!("`limit` must be from 1 to {most} here, got {limit}"),
+        ));
+    }
+    let next = window.get("next").and_then(Json::as_str);
+    let next = next.map(|next| page::read_text(next, LIST, "/windowing/next"));
+    Ok(Query {
+        oldest_ms: time("oldest")?,
+        newest_ms: time("newest")?,
+        limit,
+        is_ascending: match window.get("order").and_then(Json::as_str) {
+            Some(order) => order == "ascending",
+            None => is_one,
+        },
+        next: next.transpose()?,
+        fields: fields(arguments)?,
+        traces,
+        filter,
+    })
+}
+
+/// Puts every way to write a trace in its form in spans: UUIDs, `0x`, and ids of runs.
+async fn resolve_traces(cx: &KitCall<'_>, filter: &mut SpanFilter) -> Result<(), KitError> {
+    let mut runs = HashMap::new();
+    filter.each_trace(&mut |value| {
+        let Some(text) = value.as_str() else { return };
+        let plain = text.trim().to_ascii_lowercase();
+        let plain = plain.strip_prefix("0x").unwrap_or(&plain).replace('-', "");
+        let is_trace = plain.len() == 32 && plain.bytes().all(|it| it.is_ascii_hexdigit());
+        match is_trace {
+            true => *value = json!(plain),
+            false => drop(runs.insert(text.to_owned(), None)),
+        }
+    });
+    for (text, trace) in &mut runs {
+        let found = cx
+            .engine
+            .stores()
+            .runs
+            .find(&RunId::from_text(text.as_str()))
+            .await?;
+        *trace = found.map(|row| row.in_trace().trace.to_string());
+    }
+    filter.each_trace(&mut |value| {
+        let found = value.as_str().and_then(|text| runs.get(text)?.clone());
+        if let Some(trace) = found {
+            *value = json!(trace);
+        }
+    });
+    Ok(())
+}
+
+fn fields(arguments: &Arguments) -> Result<Option<Vec<String>>, KitError> {
+    let Some(given) = arguments.get("fields").and_then(Json::as_array) else {
+        return Ok(None);
+    };
+    let given = given.iter().filter_map(Json::as_str).enumerate();
+    let given = given.map(|(number, name)| {
+        let is_attribute = name
+            .strip_prefix("attributes.")
+            .is_some_and(|key| !key.is_empty());
+        if is_attribute || FIELDS.contains(&name) {
+            return Ok(name.to_owned());
+        }
+        let near = nearest(name, FIELDS.iter().copied());
+        let near = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+        Err(KitError::invalid(
+            format!("/fields/{number}"),
+            format!("attributes.KEY, or one of {}", FIELDS.join(", ")),
+            format!("spans have no `{name}`{near}"),
+        ))
+    });
+    given.collect::<Result<Vec<String>, KitError>>().map(Some)
+}
+
+/// Returns the spans of a run that pass the filter and the window, in the order of their starts.
+async fn of_run(cx: &KitCall<'_>, query: &Query, run: &RunId) -> Result<Vec<Span>, KitError> {
+    let report = cx.engine.show_run(run).await?;
+    let notes = annotate_trace::events(cx, run).await?;
+    let mut spans = spans::of_run(&report, notes);
+    spans.retain(|span| {
+        let is_late = query.oldest_ms.is_none_or(|oldest| span.began_ms >= oldest);
+        let is_early = query.newest_ms.is_none_or(|newest| span.began_ms < newest);
+        is_late && is_early && query.filter.fits(&span.json)
+    });
+    Ok(spans)
+}
+
+type Found = (Vec<Span>, Option<String>);
+
+/// Returns the spans of some traces. `next` is how many were returned before.
+async fn of_traces(cx: &KitCall<'_>, query: &Query, traces: &[String]) -> Result<Found, KitError> {
+    let mut found = Vec::new();
+    for trace in traces.iter().filter_map(|trace| trace_of(trace)) {
+        for row in runs_of(cx, trace).await? {
+            found.extend(of_run(cx, query, &row.id).await?);
+        }
+    }
+    // Runs of a trace overlap, so their spans are put in order together.
+    found.sort_by_key(|span| span.began_ms);
+    if !query.is_ascending {
+        found.reverse();
+    }
+    let skipped = query.next.as_deref().and_then(|next| next.parse().ok());
+    let skipped: usize = skipped.unwrap_or(0);
+    let is_more = found.len() > skipped + query.limit;
+    let next = is_more.then(|| page::write(&(skipped + query.limit).to_string(), LIST));
+    let found = found.into_iter().skip(skipped).take(query.limit);
+    Ok((found.collect(), next))
+}
+
+fn trace_of(text: &str) -> Option<TraceId> {
+    u128::from_str_radix(text, 16).ok().map(TraceId::from_bits)
+}
+
+/// Returns the runs of a trace that the caller reaches, oldest first.
+async fn runs_of(cx: &KitCall<'_>, trace: TraceId) -> Result<Vec<RunRow>, KitError> {
+    let filter = RunFilter {
+        trace: Some(trace),
+        ..RunFilter::default()
+    };
+    let mut rows = cx.engine.stores().runs.list(filter).await?;
+    rows.retain(|row| cx.reaches(&row.flow, &row.started_by));
+    rows.reverse();
+    Ok(rows)
+}
+
+/// Where a page of [`of_runs`] begins: behind a run, and behind some spans of the next one.
+struct Place {
+    after: Option<RunId>,
+    skipped: usize,
+}
+
+impl Place {
+    fn read(text: Option<&str>) -> Place {
+        let (after, skipped) = text
+            .and_then(|text| text.split_once('|'))
+            .unwrap_or_default();
+        Place {
+            after: (!after.is_empty()).then(|| RunId::from_text(after)),
+            skipped: skipped.parse().unwrap_or(0),
+        }
+    }
+
+    fn next(&self) -> String {
+        let after = self.after.as_ref().map_or("", RunId::as_str);
+        page::write(&format!("{after}|{}", self.skipped), LIST)
+    }
+}
+
+/// Returns spans by the runs that they belong to: newest runs first, or oldest first, and so within each run.
+async fn of_runs(cx: &KitCall<'_>, query: &Query) -> Result<Found, KitError> {
+    let mut place = Place::read(query.next.as_deref());
+    let (mut found, mut read): (Vec<Span>, usize) = (Vec::new(), 0);
+    loop {
+        let page = RunQuery {
+            flow: query.filter.flow().map(str::to_owned),
+            since_ms: query
+                .oldest_ms
+                .map(|oldest| oldest.saturating_sub(EARLIER_MS)),
+            until_ms: query.newest_ms,
+            sort: match query.is_ascending {
+                true => RunOrder::Oldest,
+                false => RunOrder::Newest,
+            },
+            after: place.after.clone(),
+            limit: PAGE,
+            ..RunQuery::default()
+        };
+        let page = cx.engine.stores().runs.summaries(page).await?;
+        if page.is_empty() {
+            return Ok((found, None));
+        }
+        for run in page {
+            let is_over = |oldest: i64| run.ended_ms.is_some_and(|ended| ended < oldest);
+            let is_before = query.oldest_ms.is_some_and(is_over);
+            if is_before || !cx.reaches(&run.flow, &run.started_by) {
+                place = Place {
+                    after: Some(run.id),
+                    skipped: 0,
+                };
+                continue;
+            }
+            if read >= RUNS_MAX {
+                return Ok((found, Some(place.next())));
+            }
+            read += 1;
+            let mut spans = of_run(cx, query, &run.id).await?;
+            if !query.is_ascending {
+                spans.reverse();
+            }
+            let room = query.limit - found.len();
+            let rest = spans.split_off(place.skipped.min(spans.len()));
+            let is_more = rest.len() > room;
+            found.extend(rest.into_iter().take(room));
+            if is_more {
+                place.skipped += room;
+                return Ok((found, Some(place.next())));
+            }
+            place = Place {
+                after: Some(run.id),
+                skipped: 0,
+            };
+            if found.len() == query.limit {
+                return Ok((found, Some(place.next())));
+            }
+        }
+    }
+}
+
+/// Returns what is shown of a span.
+fn projected(mut span: Map<String, Json>, fields: Option<&[String]>, is_cut: bool) -> Json {
+    let Some(fields) = fields else {
+        if is_cut {
+            span.remove("events");
+            span.remove("links");
+            let mut is_shorter = false;
+            span.values_mut().for_each(|value| is_shorter |= cut(value));
+            if is_shorter {
+                span.insert("truncated".to_owned(), json!(true));
+            }
+        }
+        return Json::Object(span);
+    };
+    let mut shown = Map::new();
+    let whole = ["trace_id", "span_id"];
+    let names = whole.into_iter().chain(fields.iter().map(String::as_str));
+    for name in names {
+        match name.strip_prefix("attributes.") {
+            None => {
+                let value = span.get(name).cloned().unwrap_or(Json::Null);
+                shown.insert(name.to_owned(), value);
+            }
+            Some(key) => {
+                let all = &span["attributes"];
+                let flat = all.get(key).map(|value| (vec![key], value));
+                let nested = || {
+                    let parts: Vec<&str> = key.split('.').collect();
+                    let value = parts.iter().try_fold(all, |at, part| at.get(*part))?;
+                    Some((parts, value))
+                };
+                let found = flat.or_else(nested).map(|(parts, it)| (parts, it.clone()));
+                let attributes = shown.entry("attributes").or_insert_with(|| json!({}));
+                if let Some((parts, value)) = found {
+                    insert(attributes, &parts, value);
+                }
+            }
+        }
+    }
+    Json::Object(shown)
+}
+
+/// Inserts a value at a path of objects.
+fn insert(into: &mut Json, parts: &[&str], value: Json) {
+    match parts {
+        [] => {}
+        [last] => into[*last] = value,
+        [first, rest @ ..] => {
+            if !into[*first].is_object() {
+                into[*first] = json!({});
+            }
+            insert(&mut into[*first], rest, value);
+        }
+    }
+}
+
+/// Cuts long texts in a value. Tells whether there was one.
+fn cut(value: &mut Json) -> bool {
+    match value {
+        Json::String(text) => match text.char_indices().nth(TEXT_MAX) {
+            Some((end, _)) => {
+                text.truncate(end);
+                text.push('…');
+                true
+            }
+            None => false,
+        },
+        Json::Array(items) => cut_all(items.iter_mut()),
+        Json::Object(members) => cut_all(members.values_mut()),
+        _ => false,
+    }
+}
+
+fn cut_all<'a>(values: impl Iterator<Item = &'a mut Json>) -> bool {
+    let mut is_cut = false;
+    values.for_each(|value| is_cut |= cut(value));
+    is_cut
+}
