@@ -8,6 +8,7 @@ use flowstone_engine::ids::RunId;
 use flowstone_engine::ports::{
     Ack, Batch, Change, Claim, ClaimBy, Durability, RunFilter, RunStatus, RunUpdate,
 };
+use flowstone_flow::flow::LoadedFlow;
 
 use crate::Measured;
 use crate::run::{add_runs, block_on, execute};
@@ -86,43 +87,49 @@ pub fn long_run(folder: &Path) -> Result<Measured> {
     })
 }
 
-/// Runs that are over, made by what the executor writes at the end of a run.
+/// Adds runs that are over, made by what the executor writes at the end of a run.
+pub async fn add_finished(world: &World, loaded: &LoadedFlow, count: usize) -> Result<Vec<RunId>> {
+    let runs = add_runs(&world.stores, loaded, count).await?;
+    for some in runs.chunks(1_000) {
+        let mut commits = Vec::new();
+        for run in some {
+            let claim = world
+                .stores
+                .runs
+                .claim(run, ClaimBy::Search, 1)
+                .await
+                .map_err(Error::other)?;
+            let Claim::Taken { epoch } = claim else {
+                return Err(Error::other("a run is held"));
+            };
+            commits.push(world.stores.journal.commit(Batch {
+                run: run.clone(),
+                epoch,
+                durability: Durability::Full,
+                ack: Ack::Durable,
+                now_ms: 2,
+                changes: vec![Change::Update(RunUpdate {
+                    status: RunStatus::Completed,
+                    wait_reason: None,
+                    due_ms: None,
+                    result: Some("0".to_owned()),
+                    error: None,
+                })],
+            }));
+        }
+        for commit in commits {
+            commit.await.map_err(Error::other)?;
+        }
+    }
+    Ok(runs)
+}
+
+/// Runs that are over are listed and found.
 pub fn finished_runs(folder: &Path) -> Result<Measured> {
     let world = World::open(folder)?;
     let loaded = flow(folder, "0")?;
     let (list, find) = block_on(async {
-        let runs = add_runs(&world.stores, &loaded, FINISHED).await?;
-        for some in runs.chunks(1_000) {
-            let mut commits = Vec::new();
-            for run in some {
-                let claim = world
-                    .stores
-                    .runs
-                    .claim(run, ClaimBy::Search, 1)
-                    .await
-                    .map_err(Error::other)?;
-                let Claim::Taken { epoch } = claim else {
-                    return Err(Error::other("a run is held"));
-                };
-                commits.push(world.stores.journal.commit(Batch {
-                    run: run.clone(),
-                    epoch,
-                    durability: Durability::Full,
-                    ack: Ack::Durable,
-                    now_ms: 2,
-                    changes: vec![Change::Update(RunUpdate {
-                        status: RunStatus::Completed,
-                        wait_reason: None,
-                        due_ms: None,
-                        result: Some("0".to_owned()),
-                        error: None,
-                    })],
-                }));
-            }
-            for commit in commits {
-                commit.await.map_err(Error::other)?;
-            }
-        }
+        let runs = add_finished(&world, &loaded, FINISHED).await?;
         let engine = world.engine()?;
         let begun = Instant::now();
         let newest = RunFilter {

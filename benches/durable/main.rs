@@ -13,6 +13,7 @@ mod process;
 #[path = "../shared/run.rs"]
 mod run;
 mod server;
+mod spans;
 mod steps;
 mod trees;
 mod versions;
@@ -86,6 +87,11 @@ const ROWS: &[Row] = &[
         name: "100,000 finished runs",
         target: "list and find < 20 ms",
         measure: growth::finished_runs,
+    },
+    Row {
+        name: "spans of 100,000 runs",
+        target: "trace < 20 ms; newest 100 < 100 ms; page < 1 s",
+        measure: spans::of_many_runs,
     },
     Row {
         name: "a transcript of 1,000 turns",

@@ -1,7 +1,7 @@
 //! The build kit: tools with which a coding agent builds, tests and schedules a flow.
 //!
 //! A tool is one row of [`catalog::TOOLS`], with one function. MCP, HTTP and the command line are made from the catalogue, and
-//! each of their calls is [`call`]. The flow that a session works on is bound by whoever opens the door, and no argument
+//! each of their calls is [`call`]. The flow that a session works on is bound by the person who opens the door, and no argument
 //! names another. This module knows nothing of HTTP, MCP and terminals.
 //!
 //! To add a tool, write `tools/NAME.rs` with `pub const TOOL: Tool`, name it in `tools.rs`, and list it in `catalog.rs`.

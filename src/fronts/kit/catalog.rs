@@ -13,7 +13,7 @@ pub const TOOLS: &[Tool] = &[
     read_config::TOOL,
 ];
 
-/// Names that other systems gave tools of the kit. They are unknown here, and the error names the tool that is meant.
+/// Names that other systems gave tools of the kit. They are unknown here, and the error names ours.
 const ELSEWHERE: &[(&str, &str)] = &[
     ("find_capabilities", "discover_tools"),
     ("find_triggers", "discover_triggers"),

@@ -1,6 +1,6 @@
 //! Whether a call may be made: what a person allowed beforehand, and approvals of single calls.
 //!
-//! Three people may narrow a tool: the project's settings, whoever opened the door, and whoever made the token. An approval
+//! Three sources may narrow a tool: the settings of the project, the person who opened the door, and the settings of a token. An approval
 //! belongs to exactly one call: its digest is made of tool, arguments, target and caller. It is used once, within 15
 //! minutes, and the token that asked cannot give it.
 
