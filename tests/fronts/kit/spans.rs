@@ -170,8 +170,8 @@ fn of_trace(run: &str) -> Json {
 fn a_trace_is_returned_in_order_with_what_each_call_gave() {
     block_on(async {
         let project = Project::new();
-        let body = r#"(let [a (flow/step :function :one {:code '(fn [x] (* 2 x)) :input 21})]
-            (try (flow/step :function :bad {:code '(fn [_] (throw (ex-info "no luck" {}))) :input a})
+        let body = r#"(let [a (flow/step :function :one {:code '(fn [x] (* 2 (:n x))) :input {:n 21}})]
+            (try (flow/step :function :bad {:code '(fn [_] (throw (ex-info "no luck" {}))) :input {:a a}})
                  (catch Exception _ {:a a})))"#;
         let run = project.run(body).await;
         let answer = project.call("query_spans", of_trace(run.as_str())).await;
@@ -210,7 +210,7 @@ fn a_trace_is_returned_in_order_with_what_each_call_gave() {
 fn pages_continue_where_they_ended() {
     block_on(async {
         let project = Project::new();
-        project.run("(mapv (fn [n] (flow/step :function :f {:code '(fn [x] x) :input n})) [1 2 3])").await;
+        project.run("(mapv (fn [n] (flow/step :function :f {:code '(fn [x] (:n x)) :input {:n n}})) [1 2 3])").await;
         for _ in 0..3 {
             project.run_again().await;
         }
