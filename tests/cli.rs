@@ -51,6 +51,7 @@ mod check_portable;
 mod check_sarif;
 mod connections;
 mod docs;
+mod docs_blocks;
 mod docs_command;
 mod doctor;
 mod endings;
@@ -165,6 +166,7 @@ mod system;
 #[cfg(unix)]
 mod telemetry;
 mod test;
+mod test_update;
 mod tree;
 mod tree_commands;
 mod tree_elsewhere;

@@ -6,6 +6,7 @@
 
 mod case;
 mod compare;
+mod corrections;
 mod effects;
 mod expected;
 mod observed;
@@ -20,6 +21,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 pub use case::Case;
 pub use compare::{Comparison, compare};
+pub use corrections::{Correction, corrections, ends_as_expected};
 pub use effects::{Doubt, EffectLine, read_effects};
 pub use expected::unexpected;
 pub use play::{CalledStep, TestOutcome, play};

@@ -45,7 +45,14 @@ fn init_changes_nothing_that_exists() {
 fn each_kind_of_flow_is_valid_and_passes_its_test() {
     let scratch = Scratch::new();
     scratch.write("flowstone.edn", SETTINGS);
-    for kind in ["hello", "agent", "approval", "http", "schedule"] {
+    for kind in [
+        "hello",
+        "agent",
+        "agent-approval",
+        "approval",
+        "http",
+        "schedule",
+    ] {
         let slug = format!("my_{kind}");
         scratch.run(&["new", &slug, "--kind", kind]).ok();
         let file = format!("flows/{slug}.edn");

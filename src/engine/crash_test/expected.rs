@@ -22,7 +22,7 @@ pub fn unexpected(outcome: &TestOutcome, case: &Case) -> Result<Vec<String>, Tes
     Ok(problems)
 }
 
-fn end(outcome: &TestOutcome, case: &Case) -> Result<Vec<String>, TestError> {
+pub(super) fn end(outcome: &TestOutcome, case: &Case) -> Result<Vec<String>, TestError> {
     if case.expect.is_nil() {
         return Ok(match outcome.status.as_str() {
             "completed" => Vec::new(),
@@ -43,9 +43,16 @@ fn end(outcome: &TestOutcome, case: &Case) -> Result<Vec<String>, TestError> {
     )])
 }
 
+/// Returns the status that a case expects.
+pub(super) fn status(case: &Case) -> String {
+    let status = Some(&case.expect).filter(|expect| is_end(expect));
+    let status = status.and_then(|expect| expect.get("status").and_then(name_of));
+    status.map_or_else(|| "completed".to_owned(), |name| name.to_string())
+}
+
 /// Tells whether an expectation describes the end, and is not the result itself: a map of `:status`, with the name of a
 /// status, and at most `:error` and `:result` beside it.
-fn is_end(expect: &Value) -> bool {
+pub(super) fn is_end(expect: &Value) -> bool {
     let Some(map) = expect.as_map() else {
         return false;
     };
@@ -171,7 +178,7 @@ fn encoded(value: &Value) -> Result<String, TestError> {
         .map_err(|error| TestError::BadCase(format!("`:expect` is not data: {error}")))
 }
 
-fn error_of(end: &Value) -> Option<&Exception> {
+pub(super) fn error_of(end: &Value) -> Option<&Exception> {
     match end.get("error") {
         Some(Value::Exception(exception)) => Some(exception),
         _ => None,

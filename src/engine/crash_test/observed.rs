@@ -14,7 +14,7 @@ use crate::text::brief;
 pub(super) fn unexpected(outcome: &TestOutcome, case: &Case) -> Result<Vec<String>, TestError> {
     let mut problems = steps(outcome, &case.steps)?;
     problems.extend(tables(outcome, &case.tables)?);
-    problems.extend(values(outcome, &case.values)?);
+    problems.extend(values(outcome, &case.values));
     problems.extend(tool(outcome, &case.tool)?);
     Ok(problems)
 }
@@ -24,7 +24,7 @@ fn bad<T>(message: String) -> Result<T, TestError> {
 }
 
 /// A vector has the ids of all steps in the order of their calls; a map has the number of calls of those that it names.
-fn steps(outcome: &TestOutcome, expected: &Value) -> Result<Vec<String>, TestError> {
+pub(super) fn steps(outcome: &TestOutcome, expected: &Value) -> Result<Vec<String>, TestError> {
     let own: Vec<&str> = outcome
         .steps
         .iter()
@@ -60,9 +60,7 @@ fn steps(outcome: &TestOutcome, expected: &Value) -> Result<Vec<String>, TestErr
                         count.kind()
                     ));
                 };
-                let calls = outcome.steps.iter();
-                let calls = calls.filter(|step| step.path == *name || step.id == *name);
-                let found = calls.count();
+                let found = calls(outcome, &name);
                 if i64::try_from(found) != Ok(wanted) {
                     problems.push(format!(
                         "the step `:{name}` was called {found} times, expected {wanted}"
@@ -78,8 +76,15 @@ fn steps(outcome: &TestOutcome, expected: &Value) -> Result<Vec<String>, TestErr
     }
 }
 
+/// Returns the number of calls of a step, by its id or path.
+pub(super) fn calls(outcome: &TestOutcome, name: &str) -> usize {
+    let calls = outcome.steps.iter();
+    let calls = calls.filter(|step| step.path == *name || step.id == *name);
+    calls.count()
+}
+
 /// Tells whether a step was called by the flow itself, and not by an agent or inside of another step.
-fn is_own(path: &str) -> bool {
+pub(super) fn is_own(path: &str) -> bool {
     !path.contains('/')
 }
 
@@ -88,54 +93,75 @@ fn listed<'a>(ids: impl Iterator<Item = &'a str>) -> String {
     format!("[{}]", ids.join(" "))
 }
 
-/// Each expected row must be there, with the columns that it names, and no others may.
 fn tables(outcome: &TestOutcome, expected: &Value) -> Result<Vec<String>, TestError> {
     let mut problems = Vec::new();
     for (name, wanted) in expected.as_map().into_iter().flat_map(|map| map.iter()) {
         let name = name_of(name).unwrap_or_default();
-        let Value::Vector(wanted) = wanted else {
-            return bad(format!(
-                "the expected rows of the table `{name}` are a vector of maps, not {}",
-                wanted.kind()
-            ));
-        };
-        let mut found = match outcome.rows.get(&*name) {
-            Some(text) => rows_of(text),
-            None => Vec::new(),
-        };
-        let count = found.len();
-        let mut missing = Vec::new();
-        for row in wanted.iter() {
-            if row.as_map().is_none() {
-                return bad(format!(
-                    "a row of the table `{name}` is a map, not {}",
-                    row.kind()
-                ));
-            }
-            match found.iter().position(|it| has_entries(it, row)) {
-                Some(at) => {
-                    found.swap_remove(at);
-                }
-                None => missing.push(brief(row)),
-            }
-        }
-        if !missing.is_empty() {
-            problems.push(format!(
-                "the table `{name}` has no row {}",
-                missing.join(", ")
-            ));
-        } else if !found.is_empty() {
-            problems.push(format!(
-                "the table `{name}` has {count} rows, expected {}; one more is {}",
-                wanted.iter().count(),
-                brief(&found[0])
-            ));
-        }
+        problems.extend(table(outcome, &name, wanted)?);
     }
     Ok(problems)
 }
 
-fn rows_of(text: &str) -> Vec<Value> {
+/// Returns the names of the tables whose rows are not as expected.
+pub(super) fn unmet_tables(
+    outcome: &TestOutcome,
+    expected: &Value,
+) -> Result<Vec<String>, TestError> {
+    let mut unmet = Vec::new();
+    for (name, wanted) in expected.as_map().into_iter().flat_map(|map| map.iter()) {
+        let name = name_of(name).unwrap_or_default();
+        if table(outcome, &name, wanted)?.is_some() {
+            unmet.push(name.to_string());
+        }
+    }
+    Ok(unmet)
+}
+
+/// Each expected row must be there, with the columns that it names, and no others may.
+fn table(outcome: &TestOutcome, name: &str, wanted: &Value) -> Result<Option<String>, TestError> {
+    let Value::Vector(wanted) = wanted else {
+        return bad(format!(
+            "the expected rows of the table `{name}` are a vector of maps, not {}",
+            wanted.kind()
+        ));
+    };
+    let mut found = match outcome.rows.get(name) {
+        Some(text) => rows_of(text),
+        None => Vec::new(),
+    };
+    let count = found.len();
+    let mut missing = Vec::new();
+    for row in wanted.iter() {
+        if row.as_map().is_none() {
+            return bad(format!(
+                "a row of the table `{name}` is a map, not {}",
+                row.kind()
+            ));
+        }
+        match found.iter().position(|it| has_entries(it, row)) {
+            Some(at) => {
+                found.swap_remove(at);
+            }
+            None => missing.push(brief(row)),
+        }
+    }
+    Ok(if !missing.is_empty() {
+        Some(format!(
+            "the table `{name}` has no row {}",
+            missing.join(", ")
+        ))
+    } else if !found.is_empty() {
+        Some(format!(
+            "the table `{name}` has {count} rows, expected {}; one more is {}",
+            wanted.iter().count(),
+            brief(&found[0])
+        ))
+    } else {
+        None
+    })
+}
+
+pub(super) fn rows_of(text: &str) -> Vec<Value> {
     match codec::decode(text) {
         Ok(Value::Vector(rows)) => rows.iter().cloned().collect(),
         _ => Vec::new(),
@@ -153,21 +179,36 @@ fn has_entries(row: &Value, wanted: &Value) -> bool {
     })
 }
 
-fn values(outcome: &TestOutcome, expected: &Value) -> Result<Vec<String>, TestError> {
-    let mut problems = Vec::new();
-    for (key, wanted) in expected.as_map().into_iter().flat_map(|map| map.iter()) {
+fn values(outcome: &TestOutcome, expected: &Value) -> Vec<String> {
+    let expected = expected.as_map().into_iter().flat_map(|map| map.iter());
+    let problems = expected.filter_map(|(key, wanted)| {
         let name = name_of(key).unwrap_or_default();
-        let found = outcome.contents.get(&format!("kv {name}"));
-        let found = found.map_or(Value::Nil, |text| codec::decode(text).unwrap_or(Value::Nil));
-        if found != *wanted {
-            problems.push(format!(
+        let found = value(outcome, &name);
+        (found != *wanted).then(|| {
+            format!(
                 "the value of the key `{name}` is {}, expected {}",
                 brief(&found),
                 brief(wanted)
-            ));
-        }
-    }
-    Ok(problems)
+            )
+        })
+    });
+    problems.collect()
+}
+
+/// Returns the keys whose values are not as expected.
+pub(super) fn unmet_values(outcome: &TestOutcome, expected: &Value) -> Vec<String> {
+    let expected = expected.as_map().into_iter().flat_map(|map| map.iter());
+    let named = expected.map(|(key, wanted)| (name_of(key).unwrap_or_default(), wanted));
+    named
+        .filter(|(name, wanted)| value(outcome, name) != **wanted)
+        .map(|(name, _)| name.to_string())
+        .collect()
+}
+
+/// Returns the value of a key; nil if it has none.
+pub(super) fn value(outcome: &TestOutcome, key: &str) -> Value {
+    let found = outcome.contents.get(&format!("kv {key}"));
+    found.map_or(Value::Nil, |text| codec::decode(text).unwrap_or(Value::Nil))
 }
 
 fn tool(outcome: &TestOutcome, expected: &Value) -> Result<Vec<String>, TestError> {

@@ -196,7 +196,7 @@ fn unbalanced(name: &str, text: &str, flaw: &Flaw) -> Report {
 
 /// Writes to a new file beside a file, and renames it, so that readers see either the old text or the new one. A link
 /// stays a link.
-fn replace(path: &Path, text: &str) -> io::Result<()> {
+pub(super) fn replace(path: &Path, text: &str) -> io::Result<()> {
     let path = fs::canonicalize(path)?;
     let folder = path.parent().unwrap_or(Path::new("."));
     let mut unfinished = tempfile::NamedTempFile::new_in(folder)?;

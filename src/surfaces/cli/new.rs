@@ -35,6 +35,10 @@ fn texts(kind: FlowKind) -> (&'static str, &'static str) {
             include_str!("new/agent.edn"),
             include_str!("new/agent.test.edn"),
         ),
+        FlowKind::AgentApproval => (
+            include_str!("new/agent-approval.edn"),
+            include_str!("new/agent-approval.test.edn"),
+        ),
         FlowKind::Approval => (
             include_str!("new/approval.edn"),
             include_str!("new/approval.test.edn"),
@@ -141,8 +145,8 @@ fn flow(args: &New) -> Result<(), Report> {
         return Ok(());
     }
     let needed = match args.kind {
-        FlowKind::Agent => {
-            "a connection `:ai` in flowstone.edn, such as {:connections {:ai {:backend :anthropic}}}"
+        FlowKind::Agent | FlowKind::AgentApproval => {
+            "a connection `:ai` in flowstone.edn, such as {:connections {:ai {:backend :anthropic}}}; `flowstone docs show guide/tutorial` has one that needs no key"
         }
         FlowKind::Http => {
             "a connection `:api` in flowstone.edn, such as {:connections {:api {:base-url \"https://api.example.com\"}}}"
@@ -232,5 +236,12 @@ mod tests {
             assert!(words.contains(alias), "{alias}");
         }
         assert!(words.contains(&"flow") && words.contains(&"step"));
+        let macros = include_str!("../../../stdlib/flow.clj").split("\n(defmacro ");
+        for text in macros.skip(1) {
+            let name = text.split_whitespace().next().unwrap_or_default();
+            if text.contains("[bindings") {
+                assert!(words.contains(&&*format!("flow/{name}")), "{name}");
+            }
+        }
     }
 }

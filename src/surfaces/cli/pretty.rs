@@ -6,8 +6,13 @@ const WIDTH: usize = 88;
 
 /// Prints stored data: on one line if it fits, otherwise one item per line.
 pub fn pretty(value: &Value) -> String {
+    pretty_at(value, 0)
+}
+
+/// Prints stored data that begins at a column.
+pub fn pretty_at(value: &Value, column: usize) -> String {
     let mut out = String::new();
-    write(&mut out, value, 0);
+    write(&mut out, value, column);
     out
 }
 

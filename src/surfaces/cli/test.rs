@@ -10,8 +10,10 @@ mod find;
 mod flow;
 mod format;
 mod outcome;
+mod recording;
 mod suite;
 mod trial;
+mod update;
 mod watch;
 
 use std::path::Path;
@@ -88,6 +90,7 @@ fn all(args: &Test, app: &'static dyn App) -> Result<Exit, Refused> {
         && !args.tap
         && args.junit.is_none()
         && !args.coverage
+        && !args.update
     {
         let tested = trial.flow(args, app).map_err(failed)?;
         tested.show(args);
@@ -106,7 +109,16 @@ fn all(args: &Test, app: &'static dyn App) -> Result<Exit, Refused> {
     if trials.is_empty() && found.unusable.is_empty() {
         return Err(failed(nothing_found(&found, args)));
     }
-    let ended = Trials { args, app }.perform(&trials);
+    let records = args.update && args.live;
+    if records {
+        update::check_recordings(&trials).map_err(misused)?;
+    }
+    let mut all = Trials { args, app, records };
+    let mut ended = all.perform(&trials);
+    if args.update {
+        all.records = false;
+        update::update(&all, &trials, &mut ended).map_err(failed)?;
+    }
     format::report(args, &found, &ended).map_err(failed)?;
     if args.coverage && !args.json {
         coverage::show(&ended);

@@ -48,6 +48,8 @@ pub struct New {
 pub enum FlowKind {
     /// An agent with a tool
     Agent,
+    /// An agent with two tools; a person approves calls of one of them
+    AgentApproval,
     /// A write that a person approves
     Approval,
     /// Input, a stored number, a result

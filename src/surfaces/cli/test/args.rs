@@ -22,6 +22,7 @@ use crate::cli::args::{Exchanges, Permits};
   flowstone test . --junit report.xml
   flowstone test flows/ --watch --filter refund
   flowstone test flows/ --coverage
+  flowstone test flows/ --update
   flowstone test sort-mail_eval.edn --repeat 5 --compare sort-mail-2.edn
 
 A case beside the flow, in flows/NAME/test.edn for flows/NAME.edn, is taken where --case names no other:
@@ -89,6 +90,11 @@ pub struct Test {
     /// Report which steps and branches of the flows the tests reach
     #[arg(long, conflicts_with_all = ["crash_everywhere", "tap"])]
     pub coverage: bool,
+
+    /// Write what the flows return and do into the files of the cases that expect something else; with --live, also
+    /// record the answers of servers again for cases with `:replay`
+    #[arg(long, conflicts_with_all = ["crash_everywhere", "watch", "input", "invocation", "mocks", "answers", "record", "replay"])]
+    pub update: bool,
 
     /// Test again whenever a file of the tests changes
     #[arg(long, conflicts_with_all = ["json", "tap", "junit", "record"])]

@@ -72,6 +72,8 @@ pub fn perform(file: &Path, args: &Test, app: &dyn App) -> Vec<Ended> {
         took: started.elapsed(),
         json,
         reached: Reached::default(),
+        source: None,
+        corrections: Vec::new(),
     };
     let refused = |report: Report| {
         let json = not_tried(&name, &report);
@@ -139,6 +141,8 @@ fn of_test(file: &str, test: &Value) -> Ended {
         took: Duration::from_millis(u64::try_from(millis).unwrap_or(0)),
         json,
         reached: Reached::default(),
+        source: None,
+        corrections: Vec::new(),
     }
 }
 

@@ -50,6 +50,10 @@ struct Run {
 /// Evaluates the sets that were named.
 pub fn evaluate(args: &Test, app: &'static dyn App) -> Result<Exit, Refused> {
     let mut is_well = true;
+    if args.update {
+        let message = "`--update` is for cases, and evaluation sets have scores instead";
+        return Err(misused(Report::error("E0926", message)));
+    }
     for file in &args.flows {
         let mut set = Set::read(file).map_err(misused)?;
         if let Some(repeat) = args.repeat {
@@ -149,6 +153,7 @@ fn one_run(
             file,
             case,
             replay: set.replay.as_deref(),
+            records: false,
             is_quiet: true,
         };
         flow::whole(trial, app)

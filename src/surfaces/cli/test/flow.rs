@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use flowstone_engine::codec;
-use flowstone_engine::crash_test::{self, Case, TestError, TestOutcome, World};
+use flowstone_engine::crash_test::{self, Case, Correction, TestError, TestOutcome, World};
 use flowstone_engine::observer::{NoObserver, Observer};
 use flowstone_flow::outline::{Part, outline};
 use flowstone_lang::value::Value;
@@ -21,6 +21,7 @@ use super::super::progress::Terminal;
 use super::super::report::Report;
 use super::super::run;
 use super::super::runtime::Runtime;
+use super::recording::NewRecording;
 use super::{Test, crash, outcome};
 
 /// The result of testing a flow.
@@ -32,6 +33,8 @@ pub struct Tested {
     pub arms: Vec<CoveredArm>,
     pub crashes: Option<crash::Crashes>,
     pub problems: Vec<Report>,
+    /// What the case would have to expect instead, with `--update`.
+    pub corrections: Vec<Correction>,
     pub json: serde_json::Value,
 }
 
@@ -43,6 +46,8 @@ pub struct Trial<'a> {
     pub case: Case,
     /// The folder with recorded answers.
     pub replay: Option<&'a Path>,
+    /// Whether the answers are recorded again.
+    pub records: bool,
     /// Whether to show no progress.
     pub is_quiet: bool,
 }
@@ -76,6 +81,7 @@ pub fn whole(trial: Trial<'_>, app: &dyn App) -> Result<Tested, Report> {
         file,
         case,
         replay,
+        records,
         is_quiet,
     } = trial;
     let folder = tempfile::Builder::new()
@@ -89,17 +95,34 @@ pub fn whole(trial: Trial<'_>, app: &dyn App) -> Result<Tested, Report> {
         })?;
     let home = folder.path().join("undisturbed");
     let world = World::new(case, &home, None);
-    let setting = Setting {
+    let mut setting = Setting {
         args,
         file,
-        replay,
+        replay: replay.map(Answers::Recording),
         is_quiet,
     };
+    let new = replay
+        .filter(|_| records)
+        .map(NewRecording::beside)
+        .transpose()?;
+    if let Some(new) = &new {
+        setting.replay = Some(Answers::Servers(new.path()));
+    }
     let expected = match play(&setting, app, &world) {
         Ok(outcome) => outcome,
         Err(report) => return Err(with_misspelt(report, &world)),
     };
     let (expected, declared) = expected;
+    if let Some(new) = new
+        && crash_test::ends_as_expected(&expected, &world.case)
+    {
+        new.keep()?;
+    }
+    let corrections = match args.update {
+        true => crash_test::corrections(&expected, &world.case)
+            .map_err(|error| of_test_error(&error))?,
+        false => Vec::new(),
+    };
     let mut problems = outcome::unexpected(&expected, &world.case)?;
     let crashes = match args.crash_everywhere {
         false => None,
@@ -143,6 +166,7 @@ pub fn whole(trial: Trial<'_>, app: &dyn App) -> Result<Tested, Report> {
         arms: world.coverage.arms(),
         crashes,
         problems,
+        corrections,
         json,
     })
 }
@@ -161,8 +185,17 @@ fn with_misspelt(report: Report, world: &World) -> Report {
 pub struct Setting<'a> {
     pub args: &'a Test,
     pub file: &'a Path,
-    pub replay: Option<&'a Path>,
+    pub replay: Option<Answers<'a>>,
     pub is_quiet: bool,
+}
+
+/// Where the answers of servers come from, if a case says so.
+#[derive(Debug, Clone, Copy)]
+pub enum Answers<'a> {
+    /// From the recording in a folder.
+    Recording(&'a Path),
+    /// From the servers; they are recorded in a folder.
+    Servers(&'a Path),
 }
 
 /// Runs the flow in this process. Returns the ids of the steps of its text, too.
@@ -184,7 +217,8 @@ pub fn play(
     let project = Project {
         home: home.clone(),
         exchanges: match replay {
-            Some(folder) => ExchangesWith::Recording(folder.to_path_buf()),
+            Some(Answers::Recording(folder)) => ExchangesWith::Recording(folder.to_path_buf()),
+            Some(Answers::Servers(folder)) => ExchangesWith::RecordedServers(folder.to_path_buf()),
             None => args.exchanges.with(),
         },
         permits: args.permits.clone(),

@@ -324,6 +324,8 @@ mod tests {
             took: Duration::from_millis(1500),
             json: json!({}),
             reached: Reached::default(),
+            source: None,
+            corrections: Vec::new(),
         }
     }
 

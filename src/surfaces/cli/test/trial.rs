@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use flowstone_engine::crash_test::Case;
+use flowstone_engine::crash_test::{Case, Correction};
 use flowstone_lang::vm::CoveredArm;
 
 use super::super::report::Report;
@@ -51,6 +51,10 @@ pub struct Ended {
     pub json: serde_json::Value,
     /// What the test reached of the flow.
     pub reached: Reached,
+    /// The file of the case, and the number of the case there.
+    pub source: Option<(PathBuf, usize)>,
+    /// What the case would have to expect instead, with `--update`.
+    pub corrections: Vec<Correction>,
 }
 
 /// What a test reached of a flow.
@@ -118,10 +122,15 @@ impl Trial {
     /// # Errors
     /// When the test cannot be performed.
     pub fn flow(&self, args: &Test, app: &dyn App) -> Result<Tested, Report> {
-        self.tested(args, app, args.quiet || args.json)
+        self.tested((args, app), args.quiet || args.json, false)
     }
 
-    fn tested(&self, args: &Test, app: &dyn App, is_quiet: bool) -> Result<Tested, Report> {
+    fn tested(
+        &self,
+        (args, app): (&Test, &dyn App),
+        is_quiet: bool,
+        records: bool,
+    ) -> Result<Tested, Report> {
         let Subject::Flow { flow, suite, idx } = &self.subject else {
             unreachable!("only cases of flows are tested so");
         };
@@ -143,15 +152,20 @@ impl Trial {
             file: flow,
             case: overridden(args, case)?,
             replay: replay.as_deref(),
+            records,
             is_quiet,
         };
         flow::whole(trial, app)
     }
 
     /// Performs the test. A file with several tests has several results.
-    fn perform(&self, args: &Test, app: &dyn App) -> Vec<Ended> {
+    fn perform(&self, args: &Test, app: &dyn App, records: bool) -> Vec<Ended> {
         let started = Instant::now();
         let file = self.file().display().to_string();
+        let source = match &self.subject {
+            Subject::Flow { suite, idx, .. } => suite.clone().map(|suite| (suite, *idx)),
+            Subject::Code(_) => None,
+        };
         let ended = |verdict, json, reached| Ended {
             file: file.clone(),
             case: self.case.clone(),
@@ -159,6 +173,8 @@ impl Trial {
             took: started.elapsed(),
             json,
             reached,
+            source: source.clone(),
+            corrections: Vec::new(),
         };
         if let Some(why) = &self.skip {
             let json = serde_json::json!({"ok": true, "flow": file, "skipped": why});
@@ -170,7 +186,7 @@ impl Trial {
         }
         match &self.subject {
             Subject::Code(path) => code::perform(path, args, app),
-            Subject::Flow { .. } => match self.tested(args, app, true) {
+            Subject::Flow { .. } => match self.tested((args, app), true, records) {
                 Err(report) => {
                     let json = not_tried(&file, &report);
                     vec![ended(
@@ -190,7 +206,10 @@ impl Trial {
                         called: called.map(|step| step.id).collect(),
                         arms: tested.arms,
                     };
-                    vec![ended(verdict, tested.json, reached)]
+                    vec![Ended {
+                        corrections: tested.corrections,
+                        ..ended(verdict, tested.json, reached)
+                    }]
                 }
             },
         }
@@ -207,6 +226,8 @@ pub fn not_tried(file: &str, report: &Report) -> serde_json::Value {
 pub struct Trials<'a> {
     pub args: &'a Test,
     pub app: &'static dyn App,
+    /// Whether recordings of cases are made again.
+    pub records: bool,
 }
 
 impl Trials<'_> {
@@ -221,7 +242,7 @@ impl Trials<'_> {
                 let Some(trial) = trials.get(at) else {
                     return;
                 };
-                let mut ended = trial.perform(self.args, self.app);
+                let mut ended = trial.perform(self.args, self.app, self.records);
                 for ended in &mut ended {
                     add_case(ended);
                 }

@@ -89,6 +89,7 @@ impl Judge {
             case,
             replay: set.replay.as_deref(),
             is_quiet: true,
+            records: false,
         };
         let tested = flow::whole(trial, app)?;
         let answer = codec::decode(&tested.outcome.end).unwrap_or(Value::Nil);
