@@ -113,6 +113,7 @@ mod install;
 mod jobs;
 mod kill;
 mod kit;
+mod kit_triggers;
 mod limits;
 mod limits_of_functions;
 mod log;

@@ -9,16 +9,21 @@
 pub mod agent_view;
 pub mod catalog;
 pub mod context;
+pub mod delivery;
 pub mod delta;
 pub mod error;
+pub mod event_types;
 pub mod page;
 pub mod permission;
 pub mod revision;
+pub mod schedule;
 pub mod schema;
 pub mod span_filter;
 pub mod spans;
+pub mod subscription;
 pub mod tool;
 pub mod tools;
+pub mod trigger;
 
 use std::time::Duration;
 
@@ -82,7 +87,7 @@ pub async fn call(
             )));
         }
         Permission::Ask => {
-            let question = Question::about(cx, tool, &arguments);
+            let question = Question::about(cx, tool, &arguments).await?;
             match consent {
                 Consent::Given(digest) if digest == question.digest => {}
                 Consent::Given(_) | Consent::Door => {

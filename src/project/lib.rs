@@ -11,6 +11,7 @@ pub mod knowledge;
 pub mod registry;
 pub mod rows;
 pub mod search;
+pub mod webhooks;
 pub mod workspace;
 
 use flowstone_flow::step::Step;

@@ -143,6 +143,7 @@ const KEYS: &[&str] = &[
     "slot",
     "tls",
     "type",
+    "webhook",
 ];
 
 /// Tells whether settings or flow describe a connection.

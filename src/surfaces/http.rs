@@ -16,6 +16,7 @@ mod feed;
 mod flows;
 mod graph;
 mod health;
+mod hooks;
 mod interfaces;
 mod jobs;
 mod kit;
@@ -84,6 +85,7 @@ const ROUTES: &[fn() -> Router<Shared>] = &[
     events::routes,
     graph::routes,
     health::routes,
+    hooks::routes,
     interfaces::routes,
     kit::routes,
     mcp::routes,

@@ -3,4 +3,5 @@
 mod graph;
 mod json_text;
 mod kit;
+mod kit_triggers;
 mod tree;

@@ -2,14 +2,31 @@
 
 use super::schema;
 use super::tool::Tool;
-use super::tools::{annotate_trace, commit_revision, query_spans, query_workflows, read_config};
+use super::tools::{
+    annotate_trace, commit_revision, create_schedule, create_subscription, list_deliveries,
+    list_schedules, list_subscriptions, pause_schedule, pause_subscription, query_spans,
+    query_workflows, read_config, remove_schedule, remove_subscription, resume_schedule,
+    resume_subscription, test_subscription,
+};
 
 /// All tools: those that are offered by default, and then those that a person enables.
 pub const TOOLS: &[Tool] = &[
     commit_revision::TOOL,
     annotate_trace::TOOL,
+    create_schedule::TOOL,
+    list_schedules::TOOL,
+    remove_schedule::TOOL,
+    create_subscription::TOOL,
+    list_deliveries::TOOL,
+    test_subscription::TOOL,
+    remove_subscription::TOOL,
     query_spans::TOOL,
+    pause_schedule::TOOL,
+    resume_schedule::TOOL,
+    pause_subscription::TOOL,
+    resume_subscription::TOOL,
     query_workflows::TOOL,
+    list_subscriptions::TOOL,
     read_config::TOOL,
 ];
 

@@ -20,6 +20,7 @@ use super::catalog;
 use super::context::KitCall;
 use super::error::KitError;
 use super::tool::{Arguments, Permission, Tool};
+use super::trigger;
 use crate::rows::Rows;
 
 /// Open and decided approvals, by digest.
@@ -163,22 +164,43 @@ pub struct Question {
     /// The bound flow.
     pub target: Option<String>,
     pub arguments: Json,
+    /// What the arguments do not say, such as the revision that a schedule is bound to.
+    pub note: Option<String>,
     /// What an answer is bound to.
     pub digest: String,
 }
 
 impl Question {
     /// Returns the question about a call.
-    pub fn about(cx: &KitCall<'_>, tool: &Tool, arguments: &Arguments) -> Question {
+    ///
+    /// # Errors
+    /// When the call could not be made, because the flow has no revision.
+    pub async fn about(
+        cx: &KitCall<'_>,
+        tool: &Tool,
+        arguments: &Arguments,
+    ) -> Result<Question, KitError> {
         let arguments = Json::Object(arguments.clone());
         let target = cx.bound.map(str::to_owned);
-        let whole = json!([tool.name, arguments, cx.workspace, target, cx.token.id]);
-        Question {
+        let note = match tool.name {
+            "create_schedule" | "create_subscription" => Some(trigger::pinned(cx).await?),
+            _ => None,
+        };
+        let whole = json!([
+            tool.name,
+            arguments,
+            cx.workspace,
+            target,
+            cx.token.id,
+            note
+        ]);
+        Ok(Question {
             tool: tool.name,
             target,
             digest: digest_bytes(sorted(&whole).to_string().as_bytes()),
             arguments,
-        }
+            note,
+        })
     }
 
     /// Returns the question as a person reads it.
@@ -193,7 +215,9 @@ impl Question {
             arguments.truncate(end.unwrap_or(0));
             arguments.push('…');
         }
-        format!("Allow `{}`{target}?\n{arguments}", self.tool)
+        let note = self.note.as_ref();
+        let note = note.map_or_else(String::new, |note| format!(" {note}"));
+        format!("Allow `{}`{target}?{note}\n{arguments}", self.tool)
     }
 }
 
@@ -277,6 +301,7 @@ async fn ask(cx: &KitCall<'_>, question: &Question) -> Result<KitError, KitError
         "tool": question.tool,
         "target": question.target,
         "arguments": question.arguments,
+        "note": question.note,
         "digest": question.digest,
         "nonce": format!("{:016x}", SystemRandom.next()),
         "token": cx.token.id,
@@ -350,7 +375,7 @@ async fn stored(engine: &Engine, id: &str) -> Result<Json, KitError> {
 
 fn shown(row: &Json) -> Json {
     let at = |key: &str| row[key].as_i64().map(instant);
-    json!({
+    let mut shown = json!({
         "id": row["id"],
         "status": row["status"],
         "tool": row["tool"],
@@ -359,7 +384,11 @@ fn shown(row: &Json) -> Json {
         "asked_by": row["asked_by"],
         "created_at": at("created_ms"),
         "expires_at": at("expires_ms"),
-    })
+    });
+    if row["note"].is_string() {
+        shown["note"] = row["note"].clone();
+    }
+    shown
 }
 
 /// Decides about an approval that is open.
