@@ -39,6 +39,7 @@ mod agents_rights;
 mod agents_servers;
 #[cfg(unix)]
 mod agents_sessions;
+mod agents_strict;
 mod agents_wire;
 #[cfg(unix)]
 mod api_routes;

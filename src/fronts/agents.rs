@@ -19,6 +19,7 @@ pub mod guard;
 pub mod ids;
 pub mod keys;
 pub mod knowledge;
+pub mod left;
 pub mod lineage;
 pub mod memories;
 pub mod messages;

@@ -1,14 +1,16 @@
 //! `:jq`: selects from data with a jq filter.
 //!
-//! The filter language is the part of jq that reads: paths, pipes, conditions, arithmetic and the functions in [`functions`]. It has
-//! no recursion of its own, no assignment and no access to anything but its input, and each run has a budget, so that a filter from
-//! a stranger ends.
+//! The filter language is jq without definitions, clocks, files and variables of the environment: paths, pipes, conditions, arithmetic,
+//! assignments, and the functions in [`functions`], [`paths`] and [`texts`]. It has no recursion of its own and no access to
+//! anything but its input, and each run has a budget, so that a filter from a stranger ends.
 
 mod evaluate;
 mod functions;
 mod lex;
 mod order;
 mod parse;
+mod paths;
+mod texts;
 
 use flowstone_flow::step::{
     Effect, Field, FieldType, LocalFuture, Outcome, Step, StepContext, StepError, StepSpec,
@@ -217,10 +219,6 @@ mod tests {
             r#"["a","b"] "A,B" true ",b""#,
         );
         check(
-            ".data | with_entries(.value |= 1)",
-            "assignment is not supported at character 29 of the jq filter: it only reads",
-        );
-        check(
             "[limit(2; .list[])], any(.list[]; . > 2), all(.list[]; . > 2)",
             "[3,1] true false",
         );
@@ -232,6 +230,103 @@ mod tests {
             "[.list[] | select(. != 1)] | flatten | contains([3])",
             "true",
         );
+    }
+
+    #[test]
+    fn values_are_changed_where_they_are() {
+        check(
+            ".data | with_entries(.value |= tostring), (.n = 3), (.n += 1), (.x //= 7)",
+            r#"{"text":"deep","n":"2"} {"text":"deep","n":3} {"text":"deep","n":3} {"text":"deep","n":2,"x":7}"#,
+        );
+        check(
+            "del(.items, .segments, .data, .list[0, -1]), (.data | del(.n))",
+            r#"{"null":null,"list":[1,2]} {"text":"deep"}"#,
+        );
+        check(
+            "(.items[] | select(.lang == \"en\") | .text) |= ascii_upcase | .items | map(.text)",
+            r#"["oi","HI"]"#,
+        );
+        check(".list | (.[] | select(. == 1)) |= empty", "[3,2]");
+        check(
+            "[.data | paths], [.data | leaf_paths], (.data | getpath([\"n\"])), [path(.items[0].text, ..)] [0:2]",
+            r#"[["text"],["n"]] [["text"],["n"]] 2 [["items",0,"text"],[]]"#,
+        );
+        check(
+            "{} | setpath([\"a\", 1, \"b\"]; 5), (.a.b |= 3), pick(.x)",
+            r#"{"a":[null,{"b":5}]} {"a":{"b":3}} {"x":null}"#,
+        );
+        check(".data.text.x = 1", "cannot index a string with \"x\"");
+        check("(1 + 2) = 3", "this is not a path that can be changed");
+        check(
+            "[] | .[1000000000] = 1",
+            "the jq filter needs too much time or memory",
+        );
+    }
+
+    #[test]
+    fn texts_are_searched_and_written_in_formats() {
+        check(
+            "\"a1b22\" | test(\"[0-9]+\"), [scan(\"[0-9]+\")], sub(\"[0-9]+\"; \"-\"), gsub(\"[0-9]+\"; \"-\"), [splits(\"[0-9]+\")]",
+            r#"true ["1","22"] "a-b22" "a-b-" ["a","b",""]"#,
+        );
+        check(
+            "\"Ada Lovelace\" | capture(\"(?<first>\\\\w+) (?<last>\\\\w+)\"), gsub(\"(?<c>[AL])\"; \"<\\(.c)>\"), (match(\"l.v\"; \"i\") | .offset, .string)",
+            r#"{"first":"Ada","last":"Lovelace"} "<A>da <L>ovelace" 4 "Lov""#,
+        );
+        check(
+            "\"a\" | test(\"(\")",
+            "`(` is not a regular expression: Parsing error at position 1: Opening parenthesis without closing parenthesis",
+        );
+        check(
+            "\"a&b c\" | @json, @html, @uri, @base64, (@base64 | @base64d), @sh \"echo \\(.)\"",
+            r#""\"a&b c\"" "a&amp;b c" "a%26b%20c" "YSZiIGM=" "a&b c" "echo 'a&b c'""#,
+        );
+        check(
+            "[1, \"a\\\"b\", null, true] | @csv, @tsv, @text",
+            r#""1,\"a\"\"b\",,true" "1\ta\"b\t\ttrue" "[1,\"a\\\"b\",null,true]""#,
+        );
+        check(
+            "\" a \" | ltrim, rtrim, (explode | implode), utf8bytelength",
+            r#""a " " a" " a " 3"#,
+        );
+    }
+
+    #[test]
+    fn values_are_made_step_by_step() {
+        check("[foreach .list[] as $n (0; . + $n)]", "[3,4,6,7]");
+        check(
+            "[foreach .list[] as $n (0; . + $n; [$n, .])] | last",
+            "[1,7]",
+        );
+        check(
+            "1 | until(. > 100; . * 2), [while(. < 5; . + 1)]",
+            "128 [1,2,3,4]",
+        );
+        check(
+            "[2 | recurse(if . < 20 then . * . else empty end)]",
+            "[2,4,16,256]",
+        );
+        check(
+            "[1, [2, {a: 3}]] | walk(if type == \"number\" then . + 1 else . end)",
+            r#"[2,[3,{"a":4}]]"#,
+        );
+        check(
+            "[range(0; 10; 4)], [range(3; 0; -1)], (.list | indices(1), rindex(1), nth(0))",
+            "[0,4,8] [3,2,1] [1,3] 3 3",
+        );
+        check(
+            "[[1, [2, [3]]] | flatten(1)[]], ([[1], [2, 3]] | transpose)",
+            "[1,2,[3]] [[1,2],[null,3]]",
+        );
+        check(
+            "(.list | to_entries | map(.key)), [.list | add(.[])], (\"x\" | in({x: 1}))",
+            "[0,1,2,3] [7] true",
+        );
+        check(
+            "1 | recurse(. + 1)",
+            "the jq filter needs too much time or memory",
+        );
+        check(".data.missing?//\"alt\"", r#""alt""#);
     }
 
     #[test]

@@ -15,7 +15,7 @@ const BOUNDARY: &str = "boundary_policy";
 /// The number of model calls of an agent that says nothing else.
 pub const MAX_STEPS: i64 = 20;
 /// The largest number of model calls that an agent may say.
-const STEPS_MAX: i64 = 100;
+const STEPS_MAX: i64 = 1_000;
 
 /// The body of a new agent, and of changes of one.
 pub const MEMBERS: &[Member] = &[
@@ -177,6 +177,29 @@ impl Agent {
             Some((name.to_owned(), value.clone()))
         });
         self.known().options(&Body(both.collect())).map(|_| ())
+    }
+
+    /// Refuses a generation of an agent without tools that must call one.
+    ///
+    /// # Errors
+    /// When a choice of the request or of the agent requires a call.
+    pub fn check_required(&self, given: &Body) -> Result<(), ApiError> {
+        let of = |name: &str| given.get(name).or_else(|| self.record.get(name));
+        let required = Some(json!("required"));
+        let rules = of("step_rules")
+            .and_then(Json::as_array)
+            .into_iter()
+            .flatten();
+        let is_required = of("tool_choice") == required.as_ref()
+            || rules
+                .into_iter()
+                .any(|rule| rule.get("tool_choice") == required.as_ref());
+        match is_required && self.known().0.is_empty() {
+            true => Err(ApiError::invalid(
+                "`tool_choice` requires a call, and the agent has no tools",
+            )),
+            false => Ok(()),
+        }
     }
 
     /// Checks what the parts of an agent say about one another.

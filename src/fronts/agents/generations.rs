@@ -29,7 +29,7 @@ use super::policies::Request;
 use super::records::Record;
 use super::rights::Rights;
 use super::sight::Sight;
-use super::{ids, knowledge, pauses, providers, wording};
+use super::{ids, knowledge, left, pauses, providers, wording};
 
 /// The depth of nested generations, unless a request says otherwise.
 pub const MAX_DEPTH: i64 = 10;
@@ -205,6 +205,9 @@ pub async fn prepare(
     };
     let mut overrides = overrides(agent, who, &body)?;
     overrides.extend(more);
+    if !overrides.contains_key("knowledge") {
+        agent.check_required(&body)?;
+    }
     let context = body.get("tool_context").and_then(Json::as_object);
     let start = Start {
         overrides,
@@ -364,6 +367,8 @@ pub struct View {
     /// The generation that is paused: this one, or one below it.
     asking: (RunId, Origin),
     result: Json,
+    /// Whether it was streamed, and its client left before its end.
+    is_left: bool,
 }
 
 /// Returns a generation as it is now.
@@ -388,7 +393,9 @@ pub async fn view(engine: &Engine, id: &str) -> Result<View, ApiError> {
         .result
         .as_deref()
         .filter(|_| row.status == RunStatus::Completed);
+    let is_over = row.status == RunStatus::Completed;
     Ok(View {
+        is_left: is_over && left::is_left(engine, &row.id).await?,
         state: state_of(row.status, pause.is_some()),
         pause,
         result: result
@@ -399,6 +406,18 @@ pub async fn view(engine: &Engine, id: &str) -> Result<View, ApiError> {
         lineage,
         asking,
     })
+}
+
+/// Notes that the client of a streamed generation left, if it is still in progress.
+///
+/// # Errors
+/// When no record has that id, or the store cannot be used.
+pub async fn note_left(engine: &Engine, id: &str) -> Result<(), ApiError> {
+    let view = view(engine, id).await?;
+    match view.is_settled() {
+        true => Ok(()),
+        false => left::note(engine, &view.row.id).await,
+    }
 }
 
 fn state_of(status: RunStatus, waits_for_outputs: bool) -> State {
@@ -454,10 +473,12 @@ impl View {
             return None;
         }
         Some(match self.of_result("finish-reason").as_str() {
-            Some("max-iterations") => "max_steps",
+            // The limit of calls is far above that of steps; the API has no other name for it.
+            Some("max-iterations" | "max-tool-calls") => "max_steps",
             Some("stop-condition") => "stop_condition",
             Some("no-executor") => "no_executor",
             Some("depth-limit") => "depth_limit",
+            Some(_) | None if self.is_left => "stream_response_started",
             Some(_) | None => "end_turn",
         })
     }
@@ -497,7 +518,7 @@ impl View {
             return Json::Null;
         }
         let reason = match self.stop_reason() {
-            Some("end_turn") | None => "stop",
+            Some("end_turn" | "stream_response_started") | None => "stop",
             Some("depth_limit") => "depth-limit",
             Some(_) => "tool-calls",
         };

@@ -104,7 +104,8 @@ impl Messages {
                     .push(json!({"role": role, "content": content})),
             }
         }
-        if let Some(prompt) = body.text("prompt") {
+        // An empty prompt says nothing, like none.
+        if let Some(prompt) = body.text("prompt").filter(|it| !it.is_empty()) {
             messages
                 .rest
                 .push(json!({"role": "user", "content": prompt}));

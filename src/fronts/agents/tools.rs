@@ -136,6 +136,7 @@ pub async fn create(engine: &Engine, body: Json) -> Result<Json, ApiError> {
     let project = projects::of(engine, body.text("project_id")).await?;
     body.0.insert("project_id".to_owned(), json!(project));
     body.0.entry("type").or_insert_with(|| json!("http"));
+    name_type(&mut body.0);
     check(engine, &mut body, (true, true))?;
     Ok(shown(&Records::Tools.create(engine, body.0).await?))
 }
@@ -155,6 +156,7 @@ pub async fn update(engine: &Engine, id: &str, body: Json) -> Result<Json, ApiEr
     let named: Vec<&str> = named.filter(|name| body.0.contains_key(*name)).collect();
     body.change(&mut members);
     members.entry("type").or_insert_with(|| json!("http"));
+    name_type(&mut members);
     let mut changed = Body(members);
     check(engine, &mut changed, given)?;
     let before = std::mem::replace(&mut record.members, changed.0);
@@ -200,6 +202,13 @@ pub fn shown(record: &Record) -> Json {
         }
     }
     shown
+}
+
+/// Gives the type that has two names the one that clients of this API know.
+fn name_type(members: &mut Map<String, Json>) {
+    if members.get("type") == Some(&json!("builtin")) {
+        members.insert("type".to_owned(), json!("soat"));
+    }
 }
 
 /// Checks a tool. A server or a request that is not new was checked before.
@@ -250,9 +259,19 @@ fn check(
     Ok(())
 }
 
-/// Checks that each `{name}` in the path and the query of an address is a parameter or a preset one.
+/// Returns the names of the `{name}` parts of an address.
+fn names_in(url: &str) -> impl Iterator<Item = &str> {
+    let parts = url.split('{').skip(1);
+    parts.filter_map(|part| part.split_once('}').map(|(name, _)| name))
+}
+
+/// Checks that each `{name}` in the path and the query of an address is a parameter or a preset one. Where a tool lists no
+/// parameters, those of its address are all that it has.
 fn check_parameters_of(url: &str, body: &Body) -> Result<(), ApiError> {
     let properties = body.get("parameters").and_then(|it| it.get("properties"));
+    if properties.is_none() {
+        return Ok(());
+    }
     let groups = [properties, body.get("preset_parameters")];
     let is_known = |name: &str| {
         groups
@@ -260,9 +279,7 @@ fn check_parameters_of(url: &str, body: &Body) -> Result<(), ApiError> {
             .flatten()
             .any(|it| it.get(name).is_some())
     };
-    let parts = url.split('{').skip(1);
-    let mut names = parts.filter_map(|part| part.split_once('}').map(|(name, _)| name));
-    match names.find(|name| !is_known(name)) {
+    match names_in(url).find(|name| !is_known(name)) {
         None => Ok(()),
         Some(name) => Err(ApiError::invalid(format!(
             "`execute.url` has `{{{name}}}`, which is neither in the `properties` of `parameters` nor in `preset_parameters`"
@@ -340,10 +357,12 @@ pub async fn call(engine: &Engine, id: &str, body: Json, who: &Who) -> Result<Js
         .await?;
     match outcome {
         RunOutcome::Completed(value) => Ok(output(&value, actions::is_platform(&record))),
-        RunOutcome::Failed(failure) => Err(failed(
-            failure.exception.display_text(),
-            to_json(&failure.exception.data).ok(),
-        )),
+        RunOutcome::Failed(failure) => {
+            let (message, data) = (failure.exception.display_text(), &failure.exception.data);
+            let data = to_json(data).ok();
+            let refused = actions::is_platform(&record).then(|| refused(message, data.as_ref()));
+            Err(refused.flatten().unwrap_or_else(|| failed(message, data)))
+        }
         RunOutcome::Waiting { .. }
         | RunOutcome::Cancelled { .. }
         | RunOutcome::Stuck { .. }
@@ -467,6 +486,26 @@ fn output(value: &Value, is_platform: bool) -> Json {
     }
 }
 
+/// Returns the refusal of a platform action, as the route of the action answers it; nothing for a failure of another kind.
+fn refused(message: &str, data: Option<&Json>) -> Option<ApiError> {
+    let text = |key: &str| data?.get(key)?.as_str();
+    let (code, kind) = (text("code")?, text("kind")?);
+    let message = wording::of_message(message);
+    Some(match (code, kind) {
+        (codes::DENIED, "denied") => {
+            ApiError::new(Status::Forbidden, ("FORBIDDEN", codes::DENIED), message)
+        }
+        ("E1292", "invalid") => ApiError::invalid(message),
+        (codes::ACTION, "not-found") => ApiError::new(
+            Status::NotFound,
+            ("RESOURCE_NOT_FOUND", codes::MISSING),
+            message,
+        ),
+        ("CONFLICT", "invalid") => ApiError::conflict(message),
+        _ => return None,
+    })
+}
+
 fn failed(message: impl Into<String>, data: Option<Json>) -> ApiError {
     let error = ApiError::new(
         Status::BadGateway,
@@ -512,6 +551,32 @@ fn hide(schema: &mut Json, preset: &Json) {
     }
 }
 
+/// Returns the schema of a tool that lists no parameters, but has some in its address.
+fn of_address(record: &Record) -> Option<Json> {
+    let given = record.get("parameters");
+    if given.is_some_and(|it| it.get("properties").is_some()) {
+        return None;
+    }
+    let url = record.get("execute")?.get("url")?.as_str()?;
+    let preset = record.get("preset_parameters");
+    let is_preset = |name: &str| preset.is_some_and(|it| it.get(name).is_some());
+    let names: Vec<&str> = names_in(url).filter(|name| !is_preset(name)).collect();
+    if names.is_empty() {
+        return None;
+    }
+    let part = |name: &&str| {
+        (
+            (*name).to_owned(),
+            json!({"description": "A part of the address."}),
+        )
+    };
+    let properties: Map<String, Json> = names.iter().map(part).collect();
+    let mut schema = given.cloned().unwrap_or_else(|| json!({"type": "object"}));
+    schema["properties"] = Json::Object(properties);
+    schema["required"] = json!(names);
+    Some(schema)
+}
+
 /// Returns a tool as an entry of `:client-tools`, `:http-tools` or `:definitions`. `headers` are sent after the tool's own.
 pub fn entry(record: &Record, headers: &Map<String, Json>) -> Json {
     let mut entry = Map::new();
@@ -532,6 +597,7 @@ pub fn entry(record: &Record, headers: &Map<String, Json>) -> Json {
         return Json::Object(entry);
     }
     put("preset", record.get("preset_parameters"));
+    put("parameters", of_address(record).as_ref());
     if let Some(execute) = record.get("execute") {
         put("url", execute.get("url"));
         let method = execute.get("method").and_then(Json::as_str);

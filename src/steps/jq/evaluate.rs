@@ -4,7 +4,8 @@ use serde_json::{Map, Value as Json};
 
 use super::functions;
 use super::order::compare;
-use super::parse::{Expression, Operator, number};
+use super::parse::{Expression, Fold, Operator, number};
+use super::paths;
 
 /// Why a run ends early.
 #[derive(Debug, Clone)]
@@ -101,9 +102,8 @@ impl Run {
             Expression::Binary(operator, left, right) => self.binary(*operator, left, right, input),
             Expression::If(cases, otherwise) => self.condition(cases, otherwise.as_deref(), input),
             Expression::Bind(value, name, body) => self.bind(value, (name, body), input),
-            Expression::Reduce(items, name, first, next) => {
-                self.reduce(items, name, (first, next), input)
-            }
+            Expression::Fold(fold) => self.fold(fold, input),
+            Expression::Assign(how, of, by) => paths::assign(self, *how, (of, by), input),
             Expression::Call(name, args) => functions::call(self, name, args, input),
         }
     }
@@ -276,7 +276,13 @@ impl Run {
         }
     }
 
-    fn combine(&mut self, operator: Operator, left: &Json, right: &Json) -> Result<Json, Stop> {
+    /// Calculates with two values, or compares them.
+    pub(super) fn combine(
+        &mut self,
+        operator: Operator,
+        left: &Json,
+        right: &Json,
+    ) -> Result<Json, Stop> {
         let order = compare(left, right);
         Ok(Json::Bool(match operator {
             Operator::Equal => order.is_eq(),
@@ -375,21 +381,34 @@ impl Run {
         })
     }
 
-    fn reduce(
-        &mut self,
-        items: &Expression,
-        name: &str,
-        (first, next): (&Expression, &Expression),
-        input: &Json,
-    ) -> Outputs {
-        let mut state = self.outputs(first, input)?.pop().unwrap_or(Json::Null);
-        for item in self.outputs(items, input)? {
-            self.variables.push((name.to_owned(), item));
-            let outputs = self.outputs(next, &state);
+    fn fold(&mut self, fold: &Fold, input: &Json) -> Outputs {
+        let mut state = self
+            .outputs(&fold.first, input)?
+            .pop()
+            .unwrap_or(Json::Null);
+        let mut made = Vec::new();
+        for item in self.outputs(&fold.items, input)? {
+            self.variables.push((fold.name.clone(), item));
+            let step = self.step(fold, &state);
             self.variables.pop();
-            state = outputs?.pop().unwrap_or(Json::Null);
+            let (next, outputs) = step?;
+            state = next;
+            made.extend(outputs);
         }
-        Ok(vec![state])
+        match fold.each {
+            Some(_) => Ok(made),
+            None => Ok(vec![state]),
+        }
+    }
+
+    /// Returns the next state, and the outputs for it.
+    fn step(&mut self, fold: &Fold, state: &Json) -> Result<(Json, Vec<Json>), Stop> {
+        let next = self.outputs(&fold.next, state)?.pop().unwrap_or(Json::Null);
+        let outputs = match &fold.each {
+            Some(each) => self.outputs(each, &next)?,
+            None => Vec::new(),
+        };
+        Ok((next, outputs))
     }
 }
 
@@ -441,7 +460,8 @@ pub(super) fn items(value: Json) -> Outputs {
     }
 }
 
-fn part<'a>(value: &'a Json, key: &Json) -> Result<&'a Json, Stop> {
+/// Returns the part of a value under a key.
+pub(super) fn part<'a>(value: &'a Json, key: &Json) -> Result<&'a Json, Stop> {
     const NOTHING: &Json = &Json::Null;
     match (value, key) {
         (Json::Object(members), Json::String(name)) => Ok(members.get(name).unwrap_or(NOTHING)),

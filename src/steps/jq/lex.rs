@@ -13,6 +13,8 @@ pub(super) enum Token {
     Text(Vec<Part>),
     /// An operator or a bracket.
     Sign(&'static str),
+    /// `@name`
+    Format(String),
 }
 
 /// A part of a string.
@@ -25,7 +27,7 @@ pub(super) enum Part {
 
 /// The signs, the longest first.
 const SIGNS: &[&str] = &[
-    "?//", "|=", "+=", "-=", "*=", "/=", "%=", "==", "!=", "<=", ">=", "//", "..", "=", "<", ">",
+    "//=", "|=", "+=", "-=", "*=", "/=", "%=", "==", "!=", "<=", ">=", "//", "..", "=", "<", ">",
     "+", "-", "*", "/", "%", "|", ",", ".", "[", "]", "(", ")", "{", "}", ":", ";", "?",
 ];
 
@@ -116,6 +118,10 @@ impl Lexer {
         }
         if begins_name(char) {
             return Ok(Token::Word(self.name()));
+        }
+        if char == '@' && next.is_some_and(begins_name) {
+            self.at += 1;
+            return Ok(Token::Format(format!("@{}", self.name())));
         }
         let is_here = |sign: &&&str| {
             sign.chars()

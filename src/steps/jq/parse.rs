@@ -4,6 +4,7 @@ use serde_json::{Number, Value as Json};
 
 use super::functions;
 use super::lex::{Part, Token, tokens};
+use super::paths::Assignment;
 
 /// An expression: for each input it gives any number of outputs.
 #[derive(Debug, Clone)]
@@ -31,8 +32,22 @@ pub(super) enum Expression {
     Binary(Operator, Box<Expression>, Box<Expression>),
     If(Vec<(Expression, Expression)>, Option<Box<Expression>>),
     Bind(Box<Expression>, String, Box<Expression>),
-    Reduce(Box<Expression>, String, Box<Expression>, Box<Expression>),
+    /// Items, their name, the first state, the next state, and the output for each.
+    Fold(Box<Fold>),
+    /// New values at the places of the first expression.
+    Assign(Assignment, Box<Expression>, Box<Expression>),
     Call(String, Vec<Expression>),
+}
+
+/// `reduce` or `foreach`.
+#[derive(Debug, Clone)]
+pub(super) struct Fold {
+    pub items: Expression,
+    pub name: String,
+    pub first: Expression,
+    pub next: Expression,
+    /// The output for each state; `reduce` gives the last state only.
+    pub each: Option<Expression>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,7 +94,18 @@ const LEVELS: &[&[(&str, Operator)]] = &[
 ];
 /// The level of an operand that may hold no comma, as in an object.
 const NO_COMMA: usize = 2;
-const ASSIGNMENTS: &[&str] = &["|=", "+=", "-=", "*=", "/=", "%=", "="];
+/// The level of operands of assignments.
+const ASSIGNED: usize = 3;
+const ASSIGNMENTS: &[(&str, Assignment)] = &[
+    ("=", Assignment::Set),
+    ("|=", Assignment::Update),
+    ("+=", Assignment::Calculate(Operator::Add)),
+    ("-=", Assignment::Calculate(Operator::Subtract)),
+    ("*=", Assignment::Calculate(Operator::Multiply)),
+    ("/=", Assignment::Calculate(Operator::Divide)),
+    ("%=", Assignment::Calculate(Operator::Remainder)),
+    ("//=", Assignment::Otherwise),
+];
 /// Maximum number of tokens: chains of paths and pipes are evaluated one within the other.
 const PARTS_MAX: usize = 400;
 /// Maximum depth of an expression.
@@ -155,15 +181,10 @@ impl Parser {
     fn unexpected(&self, wanted: &str) -> String {
         match self.tokens.get(self.at) {
             None => format!("the jq filter ends where {wanted} was expected"),
-            Some((place, Token::Sign(sign))) if ASSIGNMENTS.contains(sign) => {
-                format!(
-                    "assignment is not supported at character {place} of the jq filter: it only reads"
-                )
-            }
             Some((place, token)) => {
                 let found = match token {
                     Token::Field(name) => format!(".{name}"),
-                    Token::Word(name) => name.clone(),
+                    Token::Word(name) | Token::Format(name) => name.clone(),
                     Token::Variable(name) => format!("${name}"),
                     Token::Number(number) => number.to_string(),
                     Token::Text(_) => "a string".to_owned(),
@@ -189,6 +210,7 @@ impl Parser {
             None => self.postfix(),
             // A long pipe is a list, so that its length is not its depth.
             Some(operators) if level == 0 => self.pipeline(operators),
+            Some(operators) if level == ASSIGNED => self.assignment(level, operators),
             Some(operators) => self.binary(level, operators),
         };
         self.depth -= 1;
@@ -236,13 +258,32 @@ impl Parser {
         Ok(left)
     }
 
+    fn assignment(&mut self, level: usize, operators: &[(&str, Operator)]) -> Read {
+        let left = self.binary(level, operators)?;
+        let Some(Token::Sign(sign)) = self.peek() else {
+            return Ok(left);
+        };
+        let Some((_, assignment)) = ASSIGNMENTS.iter().find(|(known, _)| known == sign) else {
+            return Ok(left);
+        };
+        self.at += 1;
+        let right = self.binary(level, operators)?;
+        Ok(Expression::Assign(
+            *assignment,
+            Box::new(left),
+            Box::new(right),
+        ))
+    }
+
     fn operator(&mut self, operators: &[(&str, Operator)]) -> Option<Operator> {
         let name = match self.peek()? {
             Token::Sign(sign) => *sign,
             Token::Word(word) => word.as_str(),
-            Token::Field(_) | Token::Variable(_) | Token::Number(_) | Token::Text(_) => {
-                return None;
-            }
+            Token::Field(_)
+            | Token::Variable(_)
+            | Token::Number(_)
+            | Token::Text(_)
+            | Token::Format(_) => return None,
         };
         let found = operators.iter().find(|(known, _)| *known == name)?.1;
         self.at += 1;
@@ -325,6 +366,7 @@ impl Parser {
                 "the jq filter has no variable `${name}` at character {place}"
             )),
             Token::Word(word) => self.word(&word),
+            Token::Format(name) => self.format(&name),
             Token::Sign(sign) => self.sign(sign),
         }
     }
@@ -414,6 +456,23 @@ impl Parser {
         }
     }
 
+    /// Reads what follows `@name`: a string whose interpolations have this format, or nothing.
+    fn format(&mut self, name: &str) -> Read {
+        let format = self.call(name)?;
+        let Some(Token::Text(parts)) = self.peek().cloned() else {
+            return Ok(format);
+        };
+        self.at += 1;
+        let formatted = |part: Expression| match part {
+            Expression::Literal(_) => part,
+            inner => Expression::Binary(Operator::Pipe, Box::new(inner), Box::new(format.clone())),
+        };
+        Ok(match self.text(parts)? {
+            Expression::Text(parts) => Expression::Text(parts.into_iter().map(formatted).collect()),
+            text => text,
+        })
+    }
+
     fn word(&mut self, word: &str) -> Read {
         match word {
             "true" => Ok(Expression::Literal(Json::Bool(true))),
@@ -428,7 +487,7 @@ impl Parser {
                 };
                 Ok(Expression::Try(body, caught))
             }
-            "reduce" => self.reduce(),
+            "reduce" | "foreach" => self.fold(word == "foreach"),
             name => self.call(name),
         }
     }
@@ -451,7 +510,7 @@ impl Parser {
         }
     }
 
-    fn reduce(&mut self) -> Read {
+    fn fold(&mut self, is_each: bool) -> Read {
         let items = self.postfix()?;
         self.needs_word("as")?;
         let Some(Token::Variable(name)) = self.peek().cloned() else {
@@ -463,14 +522,20 @@ impl Parser {
         self.needs(";")?;
         self.variables.push(name.clone());
         let next = self.pipe()?;
+        let each = match (is_each, is_each && self.takes(";")) {
+            (true, true) => Some(self.pipe()?),
+            (true, false) => Some(Expression::Identity),
+            (false, _) => None,
+        };
         self.variables.pop();
         self.needs(")")?;
-        Ok(Expression::Reduce(
-            Box::new(items),
+        Ok(Expression::Fold(Box::new(Fold {
+            items,
             name,
-            Box::new(first),
-            Box::new(next),
-        ))
+            first,
+            next,
+            each,
+        })))
     }
 
     fn call(&mut self, name: &str) -> Read {

@@ -124,6 +124,11 @@ impl Rounds<'_> {
         let text = reply.get("content")?.as_str()?.trim();
         let json: serde_json::Value = serde_json::from_str(text).ok()?;
         let members = json.as_object()?;
+        // As in a request of a model: `{"type": "function", "function": {...}}`.
+        let inner = members
+            .get("function")
+            .and_then(serde_json::Value::as_object);
+        let members = inner.unwrap_or(members);
         let name = ["name", "tool", "tool_name"]
             .iter()
             .find_map(|key| members.get(*key)?.as_str())?;

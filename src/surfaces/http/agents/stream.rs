@@ -1,7 +1,7 @@
 //! Streamed generations: the text of the model as it arrives, in the frames of chat completions.
 //!
 //! A turn that is over is read from the journal, so nothing is missing where its text came faster than it was read. A generation
-//! that fails ends its stream with an error and without `[DONE]`.
+//! that fails ends its stream with an error and without `[DONE]`. That a client left before the end is noted.
 
 use std::time::Duration;
 
@@ -63,8 +63,23 @@ struct Follow {
 
 impl Follow {
     async fn send(mut self, mut stream: Stream) {
-        // A client that left needs no more; the generation goes on.
-        let _ = self.follow(&mut stream).await;
+        let closed = self.follow(&mut stream).await;
+        // The generation goes on without its client.
+        if closed.is_err() && stream.is_left() {
+            self.note_left().await;
+        }
+    }
+
+    async fn note_left(&self) {
+        let id = self.id.clone();
+        let noted = self
+            .server
+            .ask(async move |cx: &EngineContext| generations::note_left(&cx.engine, &id).await)
+            .await;
+        if let Err(problem) = noted {
+            let detail = problem.detail;
+            tracing::warn!(detail, "it cannot be noted that a client left its stream");
+        }
     }
 
     async fn follow(&mut self, stream: &mut Stream) -> Result<(), Closed> {

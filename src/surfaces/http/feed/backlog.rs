@@ -127,6 +127,11 @@ impl Backlog {
         self.close(text);
     }
 
+    /// Tells whether the client has gone.
+    pub(super) fn is_gone(&self) -> bool {
+        self.sender.is_closed()
+    }
+
     /// Waits until the client has gone.
     pub(super) async fn gone(&self) {
         self.sender.closed().await;

@@ -79,6 +79,11 @@ impl Stream {
         self.send(format!("data: {data}\n\n")).await
     }
 
+    /// Tells whether its client has gone.
+    pub(in crate::http) fn is_left(&self) -> bool {
+        self.backlog.is_gone()
+    }
+
     /// Keeps a quiet stream alive. Returns when it is to be closed: at once if the client goes, so that one that comes
     /// back finds its place free.
     pub(in crate::http) async fn idle(&mut self) -> Closed {

@@ -1,0 +1,190 @@
+//! What the agents API says where a request cannot mean what it says, and where a client is gone.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::agents_api::{Agents, answer, error, offered};
+use crate::server::Server;
+
+/// Creates a tool of type `http` for a path of the outside server.
+fn tool(agents: &Agents, (name, path): (&str, &str), more: Value) -> String {
+    let mut body = json!({"name": name, "execute": {"url": agents.outside.url(path)}});
+    if let (Value::Object(body), Value::Object(more)) = (&mut body, more) {
+        body.extend(more);
+    }
+    agents.made("/tools", &body)
+}
+
+#[test]
+fn a_tool_without_parameters_has_those_of_its_address() {
+    let agents = Agents::serve();
+    let preset = json!({"preset_parameters": {"tenant": "acme"}});
+    let tool = tool(&agents, ("get_user", "/t/{tenant}/u/{userId}"), preset);
+    let script = "call get_user {\"userId\": \"a b\", \"tenant\": \"evil\", \"x\": 1}\nsay done";
+    let agent = agents.agent(script, &[&tool], json!({}));
+    assert_eq!(
+        agents.generate(&agent, &json!({"prompt": "x"}))["text"],
+        "done"
+    );
+    let schema = &agents.turns()[0]["tools"][0]["function"]["parameters"];
+    assert_eq!(schema["required"], json!(["userId"]), "{schema}");
+    assert_eq!(
+        schema["properties"].as_object().map(|it| it.len()),
+        Some(1),
+        "{schema}"
+    );
+    let sent = agents.tool_requests();
+    assert_eq!(
+        (sent[0].path.as_str(), sent[0].body.as_str()),
+        ("/t/acme/u/a%20b", "{\"x\":1}")
+    );
+    // Where a tool lists its parameters, one that is not among them is a mistake.
+    let listed = json!({"name": "t", "execute": {"url": agents.outside.url("/u/{userId}")},
+                        "parameters": {"type": "object", "properties": {"user_id": {}}}});
+    assert_eq!(
+        error(&agents.post("/tools", &listed)),
+        "400 VALIDATION_FAILED"
+    );
+}
+
+#[test]
+fn a_direct_call_of_an_action_is_refused_like_its_route() {
+    let agents = Agents::serve();
+    let actions = json!(["get-document", "create-document"]);
+    let tool = agents.made(
+        "/tools",
+        &json!({"name": "docs", "type": "builtin", "actions": actions}),
+    );
+    // The alias is stored under the name that clients know.
+    assert_eq!(
+        agents.get(&format!("/tools/{tool}")).json()["type"],
+        "soat"
+    );
+    let document = agents.made("/documents", &json!({"content": "x"}));
+    let path = format!("/tools/{tool}/call");
+    let get = |id: &str| json!({"action": "get-document", "input": {"document_id": id}});
+    assert_eq!(agents.post(&path, &get(&document)).json()["content"], "x");
+    let wrong = json!({"action": "create-document", "input": {"zz": 1}});
+    for (body, expected) in [
+        (get("doc_nothing"), "404 RESOURCE_NOT_FOUND"),
+        (wrong, "400 VALIDATION_FAILED"),
+    ] {
+        assert_eq!(error(&agents.post(&path, &body)), expected, "{body}");
+    }
+    let policy = json!({"statement": [{"effect": "Allow", "action": ["tools:CallTool"]}]});
+    let policy = agents.made("/policies", &json!({"name": "caller", "document": policy}));
+    let key = agents.post("/api-keys", &json!({"name": "k", "policy_ids": [policy]}));
+    let key = key.json()["key"].as_str().expect("a key").to_owned();
+    let refused = agents
+        .api
+        .post_as(&key, &format!("/api/v1{path}"), &get(&document));
+    assert_eq!(error(&refused), "403 FORBIDDEN");
+}
+
+#[test]
+fn a_required_call_needs_a_tool_and_a_prompt_needs_text() {
+    let agents = Agents::serve();
+    let none = agents.agent("say hi", &[], json!({}));
+    let path = format!("/agents/{none}/generate");
+    let rules = json!([{"step": 1, "tool_choice": "required"}]);
+    for body in [
+        json!({"prompt": "x", "tool_choice": "required"}),
+        json!({"prompt": "x", "step_rules": rules}),
+        json!({"prompt": ""}),
+    ] {
+        let refused = agents.post(&path, &body);
+        assert_eq!(error(&refused), "400 VALIDATION_FAILED", "{body}");
+    }
+    let stored = agents.agent("say hi", &[], json!({"tool_choice": "required"}));
+    let refused = agents.post(
+        &format!("/agents/{stored}/generate"),
+        &json!({"prompt": "x"}),
+    );
+    assert_eq!(error(&refused), "400 VALIDATION_FAILED");
+    let list = agents.get("/agents/generations").json();
+    assert_eq!((&list["total"], agents.turns().len()), (&json!(0), 0));
+    // A tool that comes later makes the agent run, also one that writes facts.
+    let memory = agents.made("/memories", &json!({"name": "m"}));
+    let config = json!({"knowledge_config": {"write_memory_id": memory}});
+    let changed = agents.send("PUT", &format!("/agents/{stored}"), &config);
+    assert_eq!(changed.status, 200, "{changed:?}");
+    agents.generate(&stored, &json!({"prompt": "x"}));
+    assert_eq!(offered(&agents.turns()[0]), ["write_memory"]);
+}
+
+#[test]
+fn an_agent_may_have_more_than_a_hundred_steps() {
+    let agents = Agents::serve();
+    let http = agents.http_tool("lookup");
+    // The last line is repeated.
+    let agent = agents.agent("call lookup", &[&http], json!({"max_steps": 103}));
+    let done = agents.generate(&agent, &json!({"prompt": "x"}));
+    assert_eq!(
+        (&done["stop_reason"], agents.turns().len()),
+        (&json!("max_steps"), 103),
+        "{done}"
+    );
+    let provider = agents.provider.clone();
+    let refused = agents.post(
+        "/agents",
+        &json!({"ai_provider_id": provider, "max_steps": 1001}),
+    );
+    assert_eq!(error(&refused), "400 VALIDATION_FAILED");
+}
+
+#[test]
+fn a_call_that_is_written_as_a_request_has_it_fails() {
+    let agents = Agents::serve();
+    let http = agents.http_tool("lookup");
+    let call = json!({"type": "function", "function": {"name": "lookup", "arguments": "{}"}});
+    let agent = agents.agent(&format!("say {call}"), &[&http], json!({}));
+    let failed = agents.generate(&agent, &json!({"prompt": "x"}));
+    assert_eq!(failed["error"]["code"], "TEXT_ENCODED_TOOL_CALL", "{failed}");
+}
+
+#[test]
+fn a_stream_whose_client_left_says_so() {
+    let gate = Arc::new(AtomicBool::new(false));
+    let held = gate.clone();
+    let server = Server::start(move |request, _| {
+        let ends = Instant::now() + Duration::from_secs(30);
+        while request.path == "/v1/chat/completions"
+            && !held.load(Ordering::SeqCst)
+            && Instant::now() < ends
+        {
+            thread::sleep(Duration::from_millis(10));
+        }
+        answer(request)
+    });
+    let agents = Agents::serve_beside(server);
+    let agent = agents.agent("say hi", &[], json!({}));
+    let authorization = format!("authorization: Bearer {}", agents.api.token);
+    let stream = agents.api.follow_request(
+        &format!("POST /api/v1/agents/{agent}/generate"),
+        &[authorization.as_str(), "content-type: application/json"],
+        &json!({"prompt": "x", "stream": true}).to_string(),
+    );
+    let latest = || agents.get("/agents/generations").json()["data"][0].clone();
+    assert_eq!(latest()["status"], "in_progress");
+    drop(stream);
+    // The server sees the end of the connection, and notes it.
+    thread::sleep(Duration::from_millis(700));
+    gate.store(true, Ordering::SeqCst);
+    let ends = Instant::now() + Duration::from_secs(30);
+    while latest()["status"] != "completed" {
+        assert!(Instant::now() < ends, "{}", latest());
+        thread::sleep(Duration::from_millis(30));
+    }
+    assert_eq!(latest()["stop_reason"], "stream_response_started");
+    // A client that stays to the end reads the reason of the model.
+    let stayed = agents.post(
+        &format!("/agents/{agent}/generate"),
+        &json!({"prompt": "x", "stream": true}),
+    );
+    assert!(stayed.body.contains("[DONE]"), "{stayed:?}");
+    assert_eq!(latest()["stop_reason"], "end_turn");
+}
