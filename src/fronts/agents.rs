@@ -72,6 +72,8 @@ pub mod codes {
     pub const KNOWLEDGE: &str = "E1273";
     /// The policies of the caller or the boundary of an agent do not allow an action.
     pub const DENIED: &str = "E1293";
+    /// The arguments of a platform action are not valid.
+    pub const ARGUMENTS: &str = "E1292";
     /// The agents API refused a platform action.
     pub const ACTION: &str = "E1294";
     /// The boundary of an agent would allow more than the caller may do.

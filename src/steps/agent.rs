@@ -41,7 +41,7 @@ mod trace;
 mod usage;
 
 pub use knowledge::written;
-pub use platform::GENERATE;
+pub use platform::{GENERATE, nested_answer};
 pub use servers::LISTING;
 
 use flowstone_flow::bounds::StepBounds;

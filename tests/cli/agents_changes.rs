@@ -60,7 +60,8 @@ fn what_no_generation_could_use_is_refused_when_it_is_stored() {
         ("/secrets", json!({"name": "s", "value": "x"}), "`value`"),
         (
             "/tools",
-            json!({"name": "t", "execute": {"url": "https://a.example/users/{id}"}}),
+            json!({"name": "t", "execute": {"url": "https://a.example/users/{id}"},
+                   "parameters": {"type": "object", "properties": {"user": {}}}}),
             "`{id}`",
         ),
     ] {

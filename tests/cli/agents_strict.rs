@@ -60,10 +60,7 @@ fn a_direct_call_of_an_action_is_refused_like_its_route() {
         &json!({"name": "docs", "type": "builtin", "actions": actions}),
     );
     // The alias is stored under the name that clients know.
-    assert_eq!(
-        agents.get(&format!("/tools/{tool}")).json()["type"],
-        "soat"
-    );
+    assert_eq!(agents.get(&format!("/tools/{tool}")).json()["type"], "soat");
     let document = agents.made("/documents", &json!({"content": "x"}));
     let path = format!("/tools/{tool}/call");
     let get = |id: &str| json!({"action": "get-document", "input": {"document_id": id}});
@@ -137,13 +134,98 @@ fn an_agent_may_have_more_than_a_hundred_steps() {
 }
 
 #[test]
+fn a_turn_that_asks_again_requires_what_the_one_before_it_required() {
+    let agents = Agents::serve();
+    let (ask, http) = (agents.client_tool("ask"), agents.http_tool("lookup"));
+    let script = "call ask\nsay no\nsay no again\nsay never";
+    let agent = agents.agent(script, &[&ask, &http], json!({}));
+    let paused = agents.generate(&agent, &json!({"prompt": "x"}));
+    let outputs = json!([{"tool_call_id": "c0.0", "output": "yes"}]);
+    let failed = agents.submit(
+        &agent,
+        &paused,
+        &json!({"tool_outputs": outputs, "tool_choice": "required"}),
+    );
+    assert_eq!(
+        failed.json()["error"]["code"],
+        "TOOL_CALL_MISSING",
+        "{failed:?}"
+    );
+    let choices: Vec<Value> = agents
+        .turns()
+        .iter()
+        .map(|turn| turn["tool_choice"].clone())
+        .collect();
+    assert_eq!(choices, [json!(null), json!("required"), json!("required")]);
+    // A rule of a step holds for the turn that asks again, too.
+    let rules = json!([{"step": 1, "tool_choice": {"type": "tool", "tool_name": "lookup"}}]);
+    let agent = agents.agent(
+        "say no\ncall lookup\nsay done",
+        &[&ask, &http],
+        json!({"step_rules": rules}),
+    );
+    let done = agents.generate(&agent, &json!({"prompt": "x"}));
+    assert_eq!(done["text"], "done", "{done}");
+    let turns = &agents.turns()[3..];
+    assert_eq!(offered(&turns[1]), ["lookup"]);
+    assert_eq!(offered(&turns[2]).len(), 2);
+}
+
+#[test]
+fn the_last_activity_of_a_generation_moves_with_its_steps() {
+    let server = Server::start(|request, _| {
+        if request.path == "/v1/chat/completions" {
+            thread::sleep(Duration::from_millis(250));
+        }
+        answer(request)
+    });
+    let agents = Agents::serve_beside(server);
+    let http = agents.http_tool("lookup");
+    let script = "call lookup\ncall lookup\ncall lookup\ncall lookup\nsay done";
+    let agent = agents.agent(script, &[&http], json!({}));
+    let path = format!("/agents/{agent}/generate");
+    let mut seen = Vec::new();
+    thread::scope(|scope| {
+        let asked = scope.spawn(|| agents.post(&path, &json!({"prompt": "x"})));
+        while !asked.is_finished() {
+            let list = agents.get("/agents/generations?status=in_progress").json();
+            let at = list["data"][0]["last_activity_at"].clone();
+            if at.is_string() && !seen.contains(&at) {
+                seen.push(at);
+            }
+            thread::sleep(Duration::from_millis(40));
+        }
+    });
+    assert!(seen.len() >= 4, "{seen:?}");
+}
+
+#[test]
+fn names_of_arguments_reach_a_server_as_the_model_wrote_them() {
+    let agents = Agents::serve();
+    let parameters =
+        json!({"parameters": {"type": "object", "properties": {"userId": {"type": "string"}}}});
+    let tool = tool(&agents, ("find", "/find"), parameters);
+    let script = "call find {\"user_id\": \"a\", \"userId\": \"b\", \"nothing\": null}\nsay done";
+    let agent = agents.agent(script, &[&tool], json!({}));
+    agents.generate(&agent, &json!({"prompt": "x"}));
+    let sent: Value = serde_json::from_str(&agents.tool_requests()[0].body).expect("JSON");
+    assert_eq!(
+        sent,
+        json!({"user_id": "a", "userId": "b", "nothing": null})
+    );
+}
+
+#[test]
 fn a_call_that_is_written_as_a_request_has_it_fails() {
     let agents = Agents::serve();
     let http = agents.http_tool("lookup");
     let call = json!({"type": "function", "function": {"name": "lookup", "arguments": "{}"}});
     let agent = agents.agent(&format!("say {call}"), &[&http], json!({}));
     let failed = agents.generate(&agent, &json!({"prompt": "x"}));
-    assert_eq!(failed["error"]["code"], "TEXT_ENCODED_TOOL_CALL", "{failed}");
+    assert_eq!(
+        failed["error"]["code"], "TEXT_ENCODED_TOOL_CALL",
+        "{failed}"
+    );
 }
 
 #[test]

@@ -298,9 +298,7 @@ const ACTIONS: &[Action] = &[
         ),
         "Shows a generation.",
         (&[GENERATION], Subject::Generation),
-        |engine, given, _| {
-            Box::pin(async move { Ok(generations::view(engine, given.id(0)).await?.to_record()) })
-        },
+        |engine, given, _| Box::pin(generations::show(engine, given.id(0))),
     ),
     read(
         ("get-agent-session", "sessions:GetAgentSession", "session"),

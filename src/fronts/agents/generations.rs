@@ -408,6 +408,24 @@ pub async fn view(engine: &Engine, id: &str) -> Result<View, ApiError> {
     })
 }
 
+/// Returns a generation as a record.
+///
+/// # Errors
+/// When no record has that id.
+pub async fn show(engine: &Engine, id: &str) -> Result<Json, ApiError> {
+    let view = view(engine, id).await?;
+    let mut record = view.to_record();
+    if view.state == State::InProgress {
+        // Its row changes with its state only; its journal grows with each step.
+        let report = engine.show_run(&view.row.id).await?;
+        let steps = report.steps.iter();
+        let times = steps.flat_map(|step| [Some(step.started_ms), step.ended_ms]);
+        let last = times.flatten().max();
+        record["last_activity_at"] = instant(last.unwrap_or(0).max(view.row.updated_ms));
+    }
+    Ok(record)
+}
+
 /// Notes that the client of a streamed generation left, if it is still in progress.
 ///
 /// # Errors
@@ -591,8 +609,7 @@ impl View {
         })
     }
 
-    /// Returns the generation as a record.
-    pub fn to_record(&self) -> Json {
+    fn to_record(&self) -> Json {
         let ended = self.row.ended_ms.map_or(Json::Null, instant);
         let mut record = record(&Facts {
             run: &self.row.id,
@@ -681,7 +698,7 @@ pub async fn list(engine: &Engine, who: &Who, filter: &Filter) -> Result<Page<Js
     let found = runs(engine, (&sight, "generation"), filter).await?;
     let mut data = Vec::new();
     for run in &found.data {
-        data.push(view(engine, &ids::generation(&run.id)).await?.to_record());
+        data.push(show(engine, &ids::generation(&run.id)).await?);
     }
     Ok(Page {
         data,

@@ -242,7 +242,7 @@ async fn generate(
 }
 
 fn wrong(message: impl Into<String>) -> StepError {
-    StepError::config("E1292", message)
+    StepError::config(codes::ARGUMENTS, message)
 }
 
 /// Converts a refusal of the API to an error of the step.
@@ -255,7 +255,7 @@ fn of_api(error: ApiError) -> StepError {
     };
     match refusal.status {
         Status::Forbidden => StepError::new(codes::DENIED, "denied", refusal.message),
-        Status::BadRequest => StepError::new("E1292", "invalid", refusal.message),
+        Status::BadRequest => StepError::new(codes::ARGUMENTS, "invalid", refusal.message),
         Status::NotFound => StepError::new(codes::ACTION, "not-found", refusal.message),
         Status::Conflict | Status::Gone | Status::Unprocessable | Status::BadGateway => {
             StepError::new(codes::ACTION, "invalid", refusal.message)

@@ -495,7 +495,7 @@ fn refused(message: &str, data: Option<&Json>) -> Option<ApiError> {
         (codes::DENIED, "denied") => {
             ApiError::new(Status::Forbidden, ("FORBIDDEN", codes::DENIED), message)
         }
-        ("E1292", "invalid") => ApiError::invalid(message),
+        (codes::ARGUMENTS, "invalid") => ApiError::invalid(message),
         (codes::ACTION, "not-found") => ApiError::new(
             Status::NotFound,
             ("RESOURCE_NOT_FOUND", codes::MISSING),

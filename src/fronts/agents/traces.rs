@@ -11,7 +11,7 @@ use flowstone_engine::{CallStep, StepReport, StepStatus, ToolCall, Turn, child_i
 use flowstone_flow::step::LocalFuture;
 use flowstone_lang::value::Value;
 use flowstone_model::json::to_json;
-use flowstone_steps::agent::{LISTING, written};
+use flowstone_steps::agent::{GENERATE, LISTING, nested_answer, written};
 use serde_json::{Value as Json, json};
 
 use super::admission::about_run;
@@ -30,6 +30,8 @@ const LIST: &str = "traces:ListTraces";
 const TREE: &str = "traces:GetTraceTree";
 /// The type of the step that writes facts.
 const MEMORY_STEP: &str = "knowledge";
+/// The type of the step that performs a platform action.
+const PLATFORM_STEP: &str = "platform";
 /// The id of the step that waits for the outputs of client tools.
 const CLIENT: &str = "client";
 
@@ -207,13 +209,17 @@ fn call_json(call: &ToolCall, outputs: &mut Vec<Value>) -> Json {
     })
 }
 
-/// Returns what the model got of a call. The step that writes a fact gives what the store did, which is not part of the API.
+/// Returns what the model got of a call. The step that writes a fact gives what the store did, and a nested generation what its flow
+/// returned: neither is part of the API.
 fn result(call: &ToolCall, step: &CallStep) -> Option<Json> {
     let gave = step.gave.as_deref()?;
     let is_fact = call.name == knowledge::WRITE && step.kind == MEMORY_STEP;
-    Some(match codec::decode(gave).ok().filter(|_| is_fact) {
-        Some(value) => as_json(&written(&value)),
-        None => data(gave),
+    let is_nested = step.kind == PLATFORM_STEP && call.name.ends_with(GENERATE);
+    let value = codec::decode(gave).ok();
+    Some(match value.filter(|_| step.status == StepStatus::Done) {
+        Some(value) if is_fact => as_json(&written(&value)),
+        Some(value) if is_nested => as_json(&nested_answer(&value)),
+        _ => data(gave),
     })
 }
 
@@ -308,7 +314,7 @@ pub async fn generations(engine: &Engine, who: &Who, id: &str) -> Result<Json, A
     let request = about_run(engine, place, get).await?;
     let (mut ids, mut data) = (Vec::new(), Vec::new());
     if who.rights(engine).await?.check_not_denied(&request).is_ok() {
-        data.push(generations::view(engine, &generation).await?.to_record());
+        data.push(generations::show(engine, &generation).await?);
         ids.push(generation);
     }
     Ok(json!({

@@ -101,7 +101,7 @@ fn tool(entry: &Value, most: usize) -> Result<Tool, StepError> {
         parameters,
         ops: Vec::new(),
         answer: match &*action {
-            GENERATE => Rc::new(move |_, value| within(generation(&value), most)),
+            GENERATE => Rc::new(move |_, value| within(nested_answer(&value), most)),
             _ => Rc::new(move |_, value| within(value, most)),
         },
         call: Rc::new(move |given| {
@@ -128,8 +128,8 @@ fn step(action: &str, arguments: Json, preset: &JsonMap<String, Json>) -> ToolSt
     }
 }
 
-/// Returns what a model reads of a generation of another agent.
-fn generation(value: &Value) -> Value {
+/// Returns what a model reads of a generation of another agent, from the result of its run.
+pub fn nested_answer(value: &Value) -> Value {
     let reason = value.get("finish-reason");
     let name = reason.and_then(flowstone_flow::flow::name_of);
     if name.as_deref() == Some(DEPTH_LIMIT) {

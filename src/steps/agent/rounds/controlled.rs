@@ -50,7 +50,11 @@ impl Rounds<'_> {
             if is_last && !is_exact && !self.is_finishing {
                 self.close("max-iterations", "You have used up the turns of this run.");
             }
-            self.selection = self.control.of_turn(self.record.turns + 1);
+            let selection = self.control.of_turn(self.record.turns + 1);
+            // A turn that asks again requires what the one before it required.
+            if !self.is_reminded || selection.choice.is_forced() {
+                self.selection = selection;
+            }
             self.refuse_unlisted()?;
             let reply = self.turn().await?;
             self.control.begun();

@@ -65,9 +65,17 @@ impl Shape {
     /// # Errors
     /// E0837, with a message for the model.
     pub(crate) fn read_as_named(&self, given: &Value) -> Result<Value, StepError> {
+        self.read_json_as_named(given).map(|json| from_json(&json))
+    }
+
+    /// As [`Shape::read_as_named`], as JSON.
+    ///
+    /// # Errors
+    /// E0837, with a message for the model.
+    pub(crate) fn read_json_as_named(&self, given: &Value) -> Result<Json, StepError> {
         let mut json = self.object(given)?;
         meant(&self.schema, &mut json, Corrected::Values);
-        self.valid(json).map(|json| from_json(&json))
+        self.valid(json)
     }
 
     pub(crate) fn read_json(&self, given: &Value) -> Result<Json, StepError> {
@@ -228,11 +236,15 @@ fn respell(schema: &Json, object: &mut JsonMap<String, Json>, corrected: Correct
         required.is_some_and(|names| names.iter().any(|known| known.as_str() == Some(name)))
     };
     let mut out = JsonMap::new();
-    for (key, mut value) in std::mem::take(object) {
+    let given = std::mem::take(object);
+    // What a model wrote under the right name counts, whatever else it wrote.
+    let missing = |name: &&String| !given.contains_key(*name);
+    for (key, mut value) in given.clone() {
         let name = match properties.contains_key(&key) || corrected == Corrected::Values {
             true => key,
             false => {
-                let mut names = properties.keys().filter(|name| plain(name) == plain(&key));
+                let names = properties.keys().filter(missing);
+                let mut names = names.filter(|name| plain(name) == plain(&key));
                 match (names.next(), names.next()) {
                     (Some(name), None) => name.clone(),
                     _ => key,

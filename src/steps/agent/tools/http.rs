@@ -128,7 +128,8 @@ fn tool(entry: &Value, most: usize) -> Result<Tool, StepError> {
         ops: Vec::new(),
         call: Rc::new(move |given| {
             let given = without_preset(given, &request.preset);
-            request.step(shape.read_json(&given)?)
+            // Its server reads the names as the model wrote them.
+            request.step(shape.read_json_as_named(&given)?)
         }),
         mutates: Rc::new(move |_| !is_read),
         needs_approval: Rc::new(|_| false),

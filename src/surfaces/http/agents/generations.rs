@@ -92,10 +92,10 @@ async fn show(
     Path(id): Path<String>,
 ) -> Result<Answer, Problem> {
     client.need(Scope::Read)?;
-    let view = server
-        .ask(async move |cx: &EngineContext| generations::view(&cx.engine, &id).await)
+    let record = server
+        .ask(async move |cx: &EngineContext| generations::show(&cx.engine, &id).await)
         .await?;
-    Ok(Answer::ok(view.to_record()))
+    Ok(Answer::ok(record))
 }
 
 async fn generate(

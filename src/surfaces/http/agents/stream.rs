@@ -66,14 +66,13 @@ impl Follow {
         let closed = self.follow(&mut stream).await;
         // The generation goes on without its client.
         if closed.is_err() && stream.is_left() {
-            self.note_left().await;
+            let (server, id) = (self.server.clone(), self.id.clone());
+            Follow::note_left(&server, id).await;
         }
     }
 
-    async fn note_left(&self) {
-        let id = self.id.clone();
-        let noted = self
-            .server
+    async fn note_left(server: &Shared, id: String) {
+        let noted = server
             .ask(async move |cx: &EngineContext| generations::note_left(&cx.engine, &id).await)
             .await;
         if let Err(problem) = noted {
