@@ -9,6 +9,7 @@ use flowstone_engine::ports::{Exchanges, NoTelemetry, Secrets, Stores, SystemRan
 use flowstone_engine::server_secrets::ServerSecrets;
 use flowstone_engine::trust;
 use flowstone_engine::{Engine, EngineConfig, Interactive, Limits};
+use flowstone_flow::dependencies::Revision;
 use flowstone_flow::flow::Flow;
 use flowstone_flow::natives;
 use flowstone_flow::permission::{Permissions, TrustedFlow};
@@ -22,6 +23,7 @@ use flowstone_project::connections::{
 };
 use flowstone_project::search::Embedder;
 use flowstone_repl::{Assist, Body, Console, Evaluator, Repl};
+use flowstone_steps::files::dependency;
 use flowstone_steps::llm::prices;
 use flowstone_steps::recording::{
     RecordedSecrets, Recorder, RecordingError, ReplayedSecrets, Replayer,
@@ -75,6 +77,15 @@ impl App for Flowstone {
         let embedder = embedder::of_project(engine.settings(), engine.secrets(), logins);
         let embedder = embedder.map_err(|message| Report::error("E0709", message))?;
         Ok(embedder.map(|embedder| Box::new(embedder) as Box<dyn Embedder + 'a>))
+    }
+
+    fn dependency(
+        &self,
+        project: &Project,
+        revision: &Revision,
+    ) -> Result<Vec<(String, Vec<u8>)>, Report> {
+        let files = dependency::code_of(revision, &project.root, &project.home);
+        files.map_err(|error| Report::error(error.code().0, error.to_string()).hint(error.hint()))
     }
 
     fn connections(&self, engine: &Engine, flows: &[&Flow]) -> Vec<ConnectionReport> {

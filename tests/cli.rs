@@ -161,6 +161,7 @@ mod secrets;
 mod serve;
 mod setup;
 mod shared_code;
+mod shared_deps;
 mod steps;
 mod strangers;
 mod suspend;

@@ -24,7 +24,7 @@ use crate::rooted::{Root, read_named};
 use crate::step::Step;
 
 pub use find::{Found, NotNamed, files_of, find, named, slugs};
-pub use shared::SharedCode;
+pub use shared::{SharedCode, namespaces_in};
 
 /// Larger files are not included: the text of a program is kept with each run.
 const MOST_TEXT: u64 = 64_000_000;

@@ -13,6 +13,7 @@ pub mod call_flow;
 pub mod call_problem;
 pub mod config;
 pub mod definition;
+pub mod dependencies;
 pub mod doubt;
 pub mod embedder;
 pub mod expect;

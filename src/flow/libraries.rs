@@ -157,11 +157,11 @@ impl Libraries {
             return vec![Diagnostic::error(CIRCULAR, message).at(span)];
         }
         let library = match files.find(name) {
+            Err(_) | Ok(None) if is_built_in(session, name) => return Vec::new(),
             Err(why) => {
                 let message = format!("the namespace {name} cannot be read: {why}");
                 return vec![Diagnostic::error(MISSING, message).at(span)];
             }
-            Ok(None) if is_built_in(session, name) => return Vec::new(),
             Ok(None) => return vec![missing(files, name, span)],
             Ok(Some(library)) => library,
         };
@@ -171,8 +171,8 @@ impl Libraries {
         open.push(name.to_owned());
         let mut findings = Vec::new();
         for inner in required(session, &path, &text) {
-            let is_known = files.find(&inner).is_ok_and(|it| it.is_some());
-            if is_known {
+            let is_of_project = !matches!(files.find(&inner), Ok(None));
+            if is_of_project {
                 findings.extend(self.add(session, files, &inner, span, open));
             }
         }

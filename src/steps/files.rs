@@ -7,6 +7,7 @@
 mod apply;
 mod capture;
 mod change_request;
+pub mod dependency;
 mod difference;
 mod draft;
 mod edit;

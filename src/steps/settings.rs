@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
+use flowstone_flow::dependencies::dependencies;
 use flowstone_flow::diagnostic::nearest;
 use flowstone_flow::duration;
 use flowstone_flow::flow::name_of;
@@ -32,6 +33,7 @@ const KEYS: &[&str] = &[
     "allow",
     "bindings",
     "connections",
+    "deps",
     "durability",
     "flows",
     "http",
@@ -335,6 +337,7 @@ fn read(root: &Path) -> Result<Value, SettingsError> {
         match &*name {
             "agent" => inner(&name, value, AGENT)?,
             "allow" => check_allow(":allow", value, &text)?,
+            "deps" => check_deps(&settings)?,
             "flows" => check_flows(value, &text)?,
             "http" => inner(&name, value, http::settings::KEYS)?,
             "kit" => inner(&name, value, KIT)?,
@@ -401,7 +404,14 @@ fn place_in(text: &str, span: Span) -> String {
     })
 }
 
-/// Checks that `:setup` has a map of values for each flow.
+/// Checks the dependencies.
+fn check_deps(settings: &Value) -> Result<(), SettingsError> {
+    match dependencies(settings) {
+        Ok(_) => Ok(()),
+        Err(message) => Err(SettingsError::Wrong { message }),
+    }
+}
+
 /// Checks the folders of shared code: they are in the project.
 fn check_paths(paths: &Value) -> Result<(), SettingsError> {
     let wrong = |message: String| Err(SettingsError::Wrong { message });
@@ -432,6 +442,7 @@ fn check_paths(paths: &Value) -> Result<(), SettingsError> {
     Ok(())
 }
 
+/// Checks that `:setup` has a map of values for each flow.
 fn check_setup(setup: &Value) -> Result<(), SettingsError> {
     let flows = setup.as_map().into_iter().flat_map(|map| map.iter());
     match flows

@@ -26,7 +26,7 @@ impl SettingsError {
             // The message contains the expected value.
             Self::Wrong { .. } => return None,
             Self::UnknownKey { .. } => {
-                "it takes `:agent`, `:allow`, `:bindings`, `:connections`, `:durability`, `:flows`, `:http`, `:limits`, `:llm-providers`, `:prices`, `:profiles`, `:resources`, `:retention`, `:search`, `:secrets`, `:server`, `:setup` and `:waits`"
+                "it takes `:agent`, `:allow`, `:bindings`, `:connections`, `:deps`, `:durability`, `:flows`, `:http`, `:limits`, `:llm-providers`, `:paths`, `:prices`, `:profiles`, `:resources`, `:retention`, `:search`, `:secrets`, `:server`, `:setup` and `:waits`"
             }
             Self::BadDotenv { .. } => {
                 "each line of `.env` is NAME=value; quote a value that holds spaces or `#`"

@@ -9,6 +9,7 @@ mod check;
 mod complete;
 mod completions;
 mod connections;
+mod deps;
 mod docs;
 mod doctor;
 mod duration;
@@ -66,6 +67,7 @@ use std::rc::Rc;
 use flowstone_engine::Engine;
 use flowstone_engine::crash_test::World;
 use flowstone_engine::ports::{SearchTarget, Stores};
+use flowstone_flow::dependencies::Revision;
 use flowstone_flow::flow::Flow;
 use flowstone_flow::permission::Permissions;
 use flowstone_flow::step::{LocalFuture, Step};
@@ -125,6 +127,16 @@ pub trait App: Sync {
     /// # Errors
     /// When its configuration is wrong.
     fn embedder<'a>(&self, engine: &'a Engine) -> Result<Option<Box<dyn Embedder + 'a>>, Report>;
+
+    /// Returns the Clojure files of a dependency in the order of their paths. They are fetched unless they were before.
+    ///
+    /// # Errors
+    /// When git fails.
+    fn dependency(
+        &self,
+        project: &Project,
+        revision: &Revision,
+    ) -> Result<Vec<(String, Vec<u8>)>, Report>;
 
     /// Returns the slots of flows and the connections of a project.
     fn connections(&self, engine: &Engine, flows: &[&Flow]) -> Vec<ConnectionReport>;
@@ -295,6 +307,7 @@ fn perform(cli: &Cli, app: &'static dyn App) -> exit::Exit {
         Command::Check(args) => check::run(args, app),
         Command::Completions(args) => completions::run(args),
         Command::Connections(args) => connections::run(args, app),
+        Command::Deps(args) => deps::run(args, app),
         Command::Docs(args) => docs::run(args),
         Command::Doctor(args) => doctor::run(args, app),
         Command::Eval(args) => eval::run(args, app),

@@ -32,7 +32,7 @@ fn settings_are_one_map_with_known_keys() {
         "{:conections {}}",
         expect![[r#"
             E0751 flowstone.edn: there is no key `:conections`; did you mean `:connections`?
-              hint: it takes `:agent`, `:allow`, `:bindings`, `:connections`, `:durability`, `:flows`, `:http`, `:limits`, `:llm-providers`, `:prices`, `:profiles`, `:resources`, `:retention`, `:search`, `:secrets`, `:server`, `:setup` and `:waits`"#]],
+              hint: it takes `:agent`, `:allow`, `:bindings`, `:connections`, `:deps`, `:durability`, `:flows`, `:http`, `:limits`, `:llm-providers`, `:paths`, `:prices`, `:profiles`, `:resources`, `:retention`, `:search`, `:secrets`, `:server`, `:setup` and `:waits`"#]],
     );
     check(
         "[1]",

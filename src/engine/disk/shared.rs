@@ -1,9 +1,11 @@
-//! The folders with code that flows of a project share: `:paths` of its settings.
+//! The folders with code that flows of a project share: `:paths` and `:deps` of its settings.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use flowstone_lang::value::Value;
+
+use flowstone_flow::dependencies::dependencies;
 
 use crate::libraries::{LibraryFiles, LibraryText, paths_of};
 use crate::permission::has_protected;
@@ -18,6 +20,8 @@ const DEPTH: usize = 16;
 pub struct SharedCode {
     /// What a person calls each folder, and where it is.
     folders: Vec<(String, PathBuf)>,
+    /// The dependencies whose files are not here.
+    missing: Vec<String>,
 }
 
 impl SharedCode {
@@ -29,7 +33,15 @@ impl SharedCode {
                 folders.push((path.to_owned(), root.join(path)));
             }
         }
-        SharedCode { folders }
+        let mut missing = Vec::new();
+        // What is wrong with them is reported when the settings are read.
+        for dependency in dependencies(settings).unwrap_or_default() {
+            match dependency.folder(root).filter(|folder| folder.is_dir()) {
+                Some(folder) => folders.push((dependency.name, folder)),
+                None => missing.push(dependency.name),
+            }
+        }
+        SharedCode { folders, missing }
     }
 
     /// Returns where the folders are.
@@ -56,7 +68,12 @@ impl LibraryFiles for SharedCode {
                 return Ok(Some(LibraryText { path, text }));
             }
         }
-        Ok(None)
+        match self.missing.first() {
+            Some(name) => Err(format!(
+                "it is in no folder of the project, and the dependency {name} is not here: `flowstone deps` fetches it"
+            )),
+            None => Ok(None),
+        }
     }
 
     fn folders(&self) -> Vec<String> {
@@ -70,6 +87,13 @@ impl LibraryFiles for SharedCode {
         }
         names
     }
+}
+
+/// Returns the names of the namespaces in a folder.
+pub fn namespaces_in(folder: &Path) -> Vec<String> {
+    let mut names = Vec::new();
+    walk((folder, DEPTH), "", &mut names);
+    names
 }
 
 /// Adds the names of the namespaces below a folder.

@@ -1,6 +1,7 @@
 //! Commands and their options, with the examples in their help.
 
 mod connections;
+mod deps;
 mod docs;
 mod doctor;
 mod flows;
@@ -37,6 +38,7 @@ use flowstone_engine::registry::Target;
 use super::home::ExchangesWith;
 
 pub use connections::*;
+pub use deps::*;
 pub use docs::*;
 pub use doctor::*;
 pub use flows::*;
@@ -105,6 +107,7 @@ pub enum Command {
     Check(Lazily<Check>),
     Completions(Lazily<Completions>),
     Connections(Lazily<Connections>),
+    Deps(Lazily<Deps>),
     Docs(Lazily<Docs>),
     Doctor(Lazily<Doctor>),
     Eval(Lazily<Eval>),

@@ -96,6 +96,7 @@ pub fn perform(command: &Command, address: &str, options: &ServerOptions) -> Opt
         Command::Backtest(args) => (args.json, Err(local_only("`backtest`"))),
         Command::Backup(args) => (args.json, Err(local_only("`backup`"))),
         Command::Completions(_) => (false, Err(local_only("`completions`"))),
+        Command::Deps(args) => (args.json, Err(local_only("`deps`"))),
         // The manual is in the program.
         Command::Docs(_) | Command::Explain(_) | Command::Fmt(_) => return None,
         Command::Doctor(args) => (args.json, Err(local_only("`doctor`"))),
