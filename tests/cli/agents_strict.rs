@@ -83,6 +83,81 @@ fn a_direct_call_of_an_action_is_refused_like_its_route() {
 }
 
 #[test]
+fn the_context_counts_before_a_header_of_the_tool() {
+    let agents = Agents::serve();
+    let headers = json!({"X-Soat-Context-UserId": "of the tool", "X-Own": "kept"});
+    let execute = json!({"url": agents.outside.url("/lookup"), "headers": headers});
+    let http = agents.made("/tools", &json!({"name": "lookup", "execute": execute}));
+    let mcp = json!({"mcp": {"url": agents.outside.url("/mcp"), "headers": headers}});
+    let mcp = agents.mcp_tool("github", "/mcp", mcp);
+    let agent = agents.agent(
+        "call lookup\ncall github_find\nsay done",
+        &[&http, &mcp],
+        json!({}),
+    );
+    let done = agents.generate(
+        &agent,
+        &json!({"prompt": "x", "tool_context": {"userId": "u1"}}),
+    );
+    assert_eq!(done["text"], "done", "{done}");
+    let mut calls = agents.mcp_requests("tools/call");
+    calls.extend(
+        agents
+            .tool_requests()
+            .into_iter()
+            .filter(|it| it.path == "/lookup"),
+    );
+    assert_eq!(calls.len(), 2, "{calls:?}");
+    for call in calls {
+        let sent = (call.header("x-soat-context-userid"), call.header("x-own"));
+        assert_eq!(sent, (Some("u1"), Some("kept")), "{call:?}");
+    }
+}
+
+#[test]
+fn a_statement_that_denies_wins_over_one_that_allows() {
+    let agents = Agents::serve();
+    let document = agents.made("/documents", &json!({"content": "x", "path": "/a.txt"}));
+    let tool = agents.made(
+        "/tools",
+        &json!({"name": "docs", "type": "soat", "actions": ["get-document", "list-documents"]}),
+    );
+    let boundary = json!({"statement": [
+        {"effect": "Allow", "action": ["documents:*"], "resource": ["*"]},
+        {"effect": "Deny", "action": ["documents:GetDocument"], "resource": ["*"]},
+    ]});
+    let get = json!({"document_id": document});
+    let agent = agents.agent(
+        &format!("call docs_get-document {get}\nsay done"),
+        &[&tool],
+        json!({"boundary_policy": boundary}),
+    );
+    agents.generate(&agent, &json!({"prompt": "x"}));
+    let turns = agents.turns();
+    let messages = turns[1]["messages"].as_array().expect("messages");
+    let read = messages.last().expect("a result")["content"].to_string();
+    assert!(
+        read.contains("does not allow `documents:GetDocument`"),
+        "{read}"
+    );
+}
+
+#[test]
+fn an_idempotency_key_belongs_to_its_session() {
+    let agents = Agents::serve();
+    let agent = agents.agent("say hi", &[], json!({}));
+    let sessions = format!("/agents/{agent}/sessions");
+    let message = json!({"message": "hello", "idempotency_key": "m1"});
+    for _ in 0..2 {
+        let session = agents.made(&sessions, &json!({}));
+        let path = format!("{sessions}/{session}/messages");
+        let sent = [0, 1].map(|_| agents.post(&path, &message).status);
+        assert_eq!(sent, [201, 200]);
+        assert_eq!(agents.get(&path).json()["total"], 1);
+    }
+}
+
+#[test]
 fn a_required_call_needs_a_tool_and_a_prompt_needs_text() {
     let agents = Agents::serve();
     let none = agents.agent("say hi", &[], json!({}));
