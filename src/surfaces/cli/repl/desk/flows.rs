@@ -244,6 +244,7 @@ impl Desk<'_> {
         loop {
             self.person
                 .tell(&format!("watching {}; Ctrl-C ends it", file.display()));
+            let mut is_changed = false;
             loop {
                 if self.interrupt.is_set() {
                     // The terminal has shown the Ctrl-C on this line.
@@ -253,8 +254,11 @@ impl Desk<'_> {
                 }
                 tokio::time::sleep(LOOK_EVERY).await;
                 let now = changed(&file);
+                // An editor may still be writing: the file counts once it stays the same.
                 if now.is_some() && now != seen {
                     seen = now;
+                    is_changed = true;
+                } else if is_changed && now.is_some() {
                     break;
                 }
             }
