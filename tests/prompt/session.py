@@ -261,21 +261,28 @@ def ask(terminal):
     terminal.until_prompt()
 
 
+def save(path, text):
+    """Replaces a file at once, as editors do."""
+    new = path.with_suffix(".new")
+    new.write_text(text)
+    new.replace(path)
+
+
 def watching(terminal, folder):
     """A watched flow runs again when its file changes; unchanged steps keep their results."""
     terminal.send("(flow/run :steps {} :watch true)\r")
     terminal.until("[1 2 20]")
     terminal.until("Ctrl-C ends it")
     time.sleep(0.3)
-    (folder / "flows" / "steps.edn").write_text(STEPS.replace("(* 10 x)", "(* 100 x)"))
+    save(folder / "flows" / "steps.edn", STEPS.replace("(* 10 x)", "(* 100 x)"))
     terminal.until("[1 2 200]")
     terminal.until("Ctrl-C ends it")
     # A text that is wrong is reported, and the next one is run.
     time.sleep(0.3)
-    (folder / "flows" / "steps.edn").write_text(STEPS.replace("(inc x)", "(inc y)"))
+    save(folder / "flows" / "steps.edn", STEPS.replace("(inc x)", "(inc y)"))
     terminal.until("`y` is not defined")
     time.sleep(0.3)
-    (folder / "flows" / "steps.edn").write_text(STEPS)
+    save(folder / "flows" / "steps.edn", STEPS)
     terminal.until("[1 2 20]")
     terminal.until("Ctrl-C ends it")
     terminal.send("\x03")
