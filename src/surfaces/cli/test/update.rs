@@ -228,10 +228,10 @@ mod tests {
 
     fn check(text: &str, corrections: &[(usize, &'static str, &str)], expected: &str) {
         let mut cases = Corrected::new();
-        for (idx, key, value) in corrections {
-            cases.entry(*idx).or_default().push(Correction {
+        for &(idx, key, value) in corrections {
+            cases.entry(idx).or_default().push(Correction {
                 key,
-                value: (*value).to_owned(),
+                value: value.to_owned(),
             });
         }
         assert_eq!(edited(text, &cases).as_deref(), Some(expected));
