@@ -114,6 +114,10 @@ mod install;
 mod jobs;
 mod kill;
 mod kit;
+#[cfg(unix)]
+mod kit_playbook;
+#[cfg(unix)]
+mod kit_test_run;
 mod kit_triggers;
 mod limits;
 mod limits_of_functions;

@@ -150,7 +150,8 @@ async fn start_in(
         bindings: parent.bindings.clone(),
         started_by: "call".to_owned(),
         origin: None,
-        is_taken: false,
+        // A test is executed by its caller as a whole.
+        is_taken: cx.scope().services.test.is_some(),
         version: loaded.version,
         trace: cx.span_of_step().map(TraceOrigin::Parent),
         deadline_ms: timeout(config).map(|timeout| cx.now_ms() + timeout),

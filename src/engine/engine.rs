@@ -169,6 +169,7 @@ impl Engine {
             settings: bindings.apply(&self.settings)?,
             profile: bindings.profile,
             is_outside: bindings.is_outside,
+            test: bindings.test,
             ..Services::clone(&self.services)
         }))
     }

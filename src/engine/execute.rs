@@ -95,6 +95,8 @@ pub struct ExecuteOptions {
     pub keep_alive: Option<Arc<Semaphore>>,
     /// Whether a person named the run. Does not apply to its children and parents.
     pub by: ClaimBy,
+    /// The caller runs a test: without one, a test is cancelled.
+    pub is_test: bool,
 }
 
 /// The reason why a step has no answer yet, and the execution ends.
@@ -170,8 +172,7 @@ pub(crate) async fn execute_run(
     let outcome = execute_taken(engine, (run, epoch), observer, options, tree).await;
     let released = runs.release(run, epoch).await;
     let outcome = outcome?;
-    released?;
-    Ok(outcome)
+    Ok(released.map(|()| outcome)?)
 }
 
 /// Returns the epoch of a lease that was taken, or the reason why it was not taken.
@@ -194,11 +195,10 @@ pub(crate) async fn execute_taken(
     tree: Rc<RunTree>,
 ) -> Result<RunOutcome, EngineError> {
     // The run may have ended before it was claimed.
-    let row = engine.run_row(run).await?;
+    let mut row = crate::left_test::row_to_execute(engine, run, options.is_test).await?;
     if row.status.is_final() {
         return stored_outcome(&row);
     }
-    let mut row = row;
     let mut evicted: Option<Rc<SessionUse>> = None;
     loop {
         let prepared = match options.debugger.is_set() {

@@ -89,6 +89,7 @@ impl Engine {
             by: ClaimBy::Search,
             debugger: Debugger::default(),
             keep_alive: None,
+            is_test: false,
         };
         Interactive {
             engine: self,

@@ -27,6 +27,7 @@ mod interactive;
 pub mod interfaces;
 pub mod jobs;
 mod journal;
+mod left_test;
 pub mod links;
 mod locals;
 pub mod lookup;
@@ -49,6 +50,7 @@ mod spans;
 mod start;
 mod state;
 mod step_details;
+pub mod test_runs;
 pub mod tokens;
 pub mod triggers;
 pub mod trust;
@@ -56,7 +58,7 @@ mod versions;
 pub mod waits;
 pub mod worker;
 
-pub use flowstone_flow::{Interrupt, retention::Retention};
+pub use flowstone_flow::{Interrupt, bindings::TestMode, retention::Retention};
 pub(crate) use flowstone_flow::{
     SessionUse, approval, bindings, call_flow, doubt, expect, flow, format, libraries, metering,
     natives, packaged, permission, retention, retry, schedule, step,

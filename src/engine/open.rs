@@ -34,6 +34,7 @@ impl Engine {
                 profile: config.bindings.profile.clone(),
                 permissions: config.permissions,
                 is_outside: false,
+                test: config.bindings.test,
                 formats: config.formats,
             }),
             persist: config.persist,

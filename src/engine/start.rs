@@ -328,6 +328,11 @@ pub(crate) fn with_rules(
     mut run: NewRun,
 ) -> Result<(NewRun, StartRules), EngineError> {
     refuse_secret_keys(flow, run.invocation.as_deref())?;
+    if Bindings::decode(run.bindings.as_deref())?.test.is_some() {
+        // A test neither takes a slot nor is the same run as another one of its name.
+        run.external_id = None;
+        return Ok((run, StartRules::default()));
+    }
     let (rules, key) = rules(flow, input)?;
     run.key = key;
     Ok((run, rules))

@@ -185,6 +185,7 @@ pub fn serve<E: Send>(
             tokio::select! {
                 served = dispatcher.run() => served,
                 never = tidy::tidy(&own, &loads, &options.interrupt) => match never {},
+                never = tidy::left_tests(&own) => match never {},
             }
         });
         if options.until == Until::Idle && !options.interrupt.is_set() {

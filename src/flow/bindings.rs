@@ -20,6 +20,31 @@ pub struct Bindings {
     pub set: BTreeMap<String, String>,
     /// The flow is not one of the project: it starts without permissions.
     pub is_outside: bool,
+    /// The run is a test, and so is every run that it starts.
+    pub test: Option<TestMode>,
+}
+
+/// How a run of kind test treats changes of the world outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TestMode {
+    /// The run acts, as any other run.
+    Live,
+    /// Changes are not made: a step that would make one has a stand-in for its value.
+    Dry,
+}
+
+impl TestMode {
+    fn name(self) -> &'static str {
+        match self {
+            TestMode::Live => "live",
+            TestMode::Dry => "dry",
+        }
+    }
+
+    fn named(name: &str) -> Option<TestMode> {
+        let all = [TestMode::Live, TestMode::Dry];
+        all.into_iter().find(|mode| mode.name() == name)
+    }
 }
 
 /// The reason why a run's bindings cannot be applied to the project's settings.
@@ -68,11 +93,14 @@ impl Bindings {
         let set = Value::map(set.map(|(slot, name)| (text(slot), text(name))));
         let profile = self.profile.as_ref().map_or(Value::Nil, text);
         let outside = (Value::keyword("outside"), Value::Bool(true));
+        let test = self.test.map(|mode| Value::keyword(mode.name()));
+        let test = test.map(|mode| (Value::keyword("test"), mode));
         let whole = [
             (Value::keyword("profile"), profile),
             (Value::keyword("set"), set),
         ];
         let whole = whole.into_iter().chain(self.is_outside.then_some(outside));
+        let whole = whole.chain(test);
         let whole = Value::map(whole);
         codec::canonical(&whole).ok()
     }
@@ -100,6 +128,13 @@ impl Bindings {
             profile: profile.map(str::to_owned),
             set,
             is_outside: whole.get("outside").is_some_and(Value::is_truthy),
+            test: match whole.get("test").and_then(name_of) {
+                None => None,
+                Some(mode) => {
+                    let mode = TestMode::named(&mode);
+                    Some(mode.ok_or_else(|| unreadable(text.to_owned()))?)
+                }
+            },
         })
     }
 

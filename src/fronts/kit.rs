@@ -8,19 +8,23 @@
 
 pub mod agent_view;
 pub mod catalog;
+pub mod connecting;
 pub mod context;
 pub mod delivery;
 pub mod delta;
+pub mod discovery;
 pub mod error;
 pub mod event_types;
 pub mod page;
 pub mod permission;
+pub mod playbook;
 pub mod revision;
 pub mod schedule;
 pub mod schema;
 pub mod span_filter;
 pub mod spans;
 pub mod subscription;
+pub mod test_run;
 pub mod tool;
 pub mod tools;
 pub mod trigger;

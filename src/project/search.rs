@@ -10,6 +10,7 @@ pub(crate) mod embed;
 mod error;
 mod flows;
 mod fuse;
+pub mod rank;
 pub mod step;
 
 use std::path::Path;

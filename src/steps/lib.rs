@@ -24,6 +24,7 @@ mod needs;
 pub mod notify;
 pub mod oauth;
 mod operation;
+mod own_server;
 pub mod permissions;
 pub mod persist;
 mod providers;

@@ -16,6 +16,8 @@ use crate::settings_error::SettingsError;
 /// The secrets of a project.
 #[derive(Default)]
 pub struct ProjectSecrets {
+    /// The file of variables, which is read again for a variable that it lacked.
+    dotenv_path: PathBuf,
     dotenv: HashMap<String, String>,
     places: Places,
     /// The entries of profiles, by profile.
@@ -44,8 +46,10 @@ impl ProjectSecrets {
                 profiles.insert(name.to_string(), places(root, profile)?);
             }
         }
+        let dotenv_path = root.join(".env");
         Ok(ProjectSecrets {
-            dotenv: dotenv(&root.join(".env"))?,
+            dotenv: dotenv(&dotenv_path)?,
+            dotenv_path,
             places: places(root, settings)?,
             profiles,
         })
@@ -59,7 +63,8 @@ impl ProjectSecrets {
     fn variable(&self, name: &str) -> Option<String> {
         let found = std::env::var(name)
             .ok()
-            .or_else(|| self.dotenv.get(name).cloned());
+            .or_else(|| self.dotenv.get(name).cloned())
+            .or_else(|| dotenv(&self.dotenv_path).ok()?.remove(name));
         found
             .map(|text| text.trim().to_string())
             .filter(|text| !text.is_empty())

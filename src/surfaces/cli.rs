@@ -53,6 +53,7 @@ mod runtime;
 mod schedules;
 mod search;
 mod serve;
+mod skill;
 mod stack;
 mod steps;
 mod table;
@@ -334,6 +335,7 @@ fn perform(cli: &Cli, app: &'static dyn App) -> exit::Exit {
         Command::Schedules(args) => schedules::run(args, app),
         Command::Search(args) => search::run(args, app, &SearchTarget::ALL),
         Command::Serve(args) => serve::run(args, app),
+        Command::Skill(args) => skill::run(args),
         Command::Steps(args) => steps::run(args, app),
         Command::Tokens(args) => tokens::run(args, app),
         Command::Tree(args) => tree::run(args, app),

@@ -65,6 +65,11 @@ impl kit::Backend for OfBackend {
     }
 }
 
+/// Tells whether a test has started this process.
+pub(crate) fn is_in_test() -> bool {
+    std::env::var("FLOWSTONE_RUN_KIND").is_ok_and(|kind| kind == "test")
+}
+
 /// Sends a cancel when it is dropped: when nobody waits for the answer any more.
 pub(crate) struct CancelOnDrop(watch::Sender<bool>);
 

@@ -17,6 +17,7 @@ mod kit;
 mod listen;
 mod offered;
 mod peer;
+mod playbook;
 mod prompts;
 mod protocol;
 mod questions;

@@ -3,5 +3,6 @@
 mod graph;
 mod json_text;
 mod kit;
+mod kit_tools;
 mod kit_triggers;
 mod tree;

@@ -7,8 +7,6 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
-use flowstone_engine::Limits;
-use flowstone_engine::SystemClock;
 use flowstone_engine::blob::{BlobHash, BlobOp};
 use flowstone_engine::changeset::{Overlay, Referenced};
 use flowstone_engine::codec;
@@ -26,6 +24,7 @@ use flowstone_engine::token::Token;
 use flowstone_engine::triggers::{
     DeliveryQuery, EventDelivery, NewDelivery, TriggerKind, TriggerRow,
 };
+use flowstone_engine::{Limits, SystemClock};
 use flowstone_flow::flow::{Flow, Template, name_of};
 use flowstone_flow::permission::{Allow, NetAllow, NetRow, Permissions, SecretRow};
 use flowstone_flow::step::{
@@ -177,6 +176,7 @@ impl World {
                 settings: self.settings.clone(),
                 permissions: self.permissions(),
                 is_outside: false,
+                test: None,
                 formats: &[],
             }),
             progress: Rc::new(move |_: &StepPath, it| progress.borrow_mut().push(it)),

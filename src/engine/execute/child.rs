@@ -62,7 +62,9 @@ impl Executor<'_> {
                 return self.child_ended(request, &row).await;
             }
             let is_new = blocked_on.is_none();
-            let executes = !self.options.leave_children && !row.executing;
+            // The child of a test is held for this process from its start.
+            let is_held_here = self.options.is_test && !row.begun;
+            let executes = !self.options.leave_children && (!row.executing || is_held_here);
             if executes && (is_new || self.engine.can_go_on(&row).await?) {
                 blocked_on = self.execute_child(call, &row).await?;
                 if blocked_on.is_none() {

@@ -24,6 +24,8 @@ pub enum Stay {
     No,
     /// Pauses that are shorter than suspending and resuming would take.
     Briefly,
+    /// Sleeps and retries, but no wait for an answer, even if it has a deadline.
+    Sleeps,
     /// Sleeps and retries, but not answers from outside.
     #[default]
     Timers,
@@ -87,7 +89,7 @@ impl Executor<'_> {
         let stays = match self.options.stay {
             Stay::No => false,
             Stay::Briefly => left <= SHORT_MS,
-            Stay::Timers | Stay::Always => true,
+            Stay::Sleeps | Stay::Timers | Stay::Always => true,
         };
         if stays && left <= SHORT_MS {
             self.shared.journal.post()?;
@@ -426,7 +428,7 @@ impl Executor<'_> {
                 (Stay::Always, _) => true,
                 (Stay::Timers, wake) => wake.is_some(),
                 (Stay::Briefly, wake) => wake.is_some_and(|wake| wake - now_ms <= SHORT_MS),
-                (Stay::No, _) => false,
+                (Stay::No | Stay::Sleeps, _) => false,
             };
             let stays = stays
                 || alive

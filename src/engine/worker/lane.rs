@@ -147,6 +147,7 @@ impl LaneEnd {
                 debugger: Debugger::default(),
                 keep_alive: Some(Arc::new(Semaphore::new(KEPT_ALIVE))),
                 by: ClaimBy::Search,
+                is_test: false,
             },
             watch,
             load: self.load.clone(),

@@ -35,6 +35,15 @@ pub(super) async fn tidy(
     }
 }
 
+/// Cancels tests whose callers are gone. Never returns.
+pub(super) async fn left_tests(engine: &Engine) -> std::convert::Infallible {
+    loop {
+        // A store that fails is reported by the dispatcher; the next round tries again.
+        let _ = engine.interrupt_left_tests().await;
+        tokio::time::sleep(FIRST).await;
+    }
+}
+
 fn is_quiet(loads: &[Arc<Load>]) -> bool {
     loads
         .iter()

@@ -10,6 +10,7 @@ use flowstone_lang::value::Value;
 use flowstone_lang::value::heap::HeapBudget;
 
 use super::{Gate, NestedRequest, NestedResult, NestedSteps, Step, StepError};
+use crate::bindings::TestMode;
 use crate::definition::Flow;
 use crate::format::{Formats, ProjectView};
 use crate::ids::{RunId, StepPath};
@@ -49,6 +50,8 @@ pub struct Services {
     pub permissions: Arc<Permissions>,
     /// The flow does not belong to the project.
     pub is_outside: bool,
+    /// The run is a test.
+    pub test: Option<TestMode>,
     /// Files of other formats that flows can call.
     pub formats: Formats,
 }

@@ -3,15 +3,19 @@
 use super::schema;
 use super::tool::Tool;
 use super::tools::{
-    annotate_trace, commit_revision, create_schedule, create_subscription, list_deliveries,
-    list_schedules, list_subscriptions, pause_schedule, pause_subscription, query_spans,
-    query_workflows, read_config, remove_schedule, remove_subscription, resume_schedule,
-    resume_subscription, test_subscription,
+    annotate_trace, commit_revision, create_schedule, create_subscription, discover_tools,
+    list_connections, list_deliveries, list_schedules, list_subscriptions, pause_schedule,
+    pause_subscription, query_spans, query_workflows, read_config, remove_schedule,
+    remove_subscription, request_connection, resume_schedule, resume_subscription, test_run,
+    test_subscription,
 };
 
 /// All tools: those that are offered by default, and then those that a person enables.
 pub const TOOLS: &[Tool] = &[
+    discover_tools::TOOL,
+    request_connection::TOOL,
     commit_revision::TOOL,
+    test_run::TOOL,
     annotate_trace::TOOL,
     create_schedule::TOOL,
     list_schedules::TOOL,
@@ -26,6 +30,7 @@ pub const TOOLS: &[Tool] = &[
     pause_subscription::TOOL,
     resume_subscription::TOOL,
     query_workflows::TOOL,
+    list_connections::TOOL,
     list_subscriptions::TOOL,
     read_config::TOOL,
 ];

@@ -16,6 +16,7 @@ use crate::connections::{self, Auth, Connection, Proof, text_pairs};
 use crate::fields::Fields;
 use crate::guard::host_of;
 use crate::oauth::{self, Lent};
+use crate::own_server;
 
 /// Builds the request of a config.
 pub(crate) async fn build(cx: &StepContext, fields: Fields<'_>) -> Result<Request, StepError> {
@@ -79,6 +80,10 @@ pub(crate) async fn build(cx: &StepContext, fields: Fields<'_>) -> Result<Reques
         if !has(&headers, name) && !has(&secret_headers, name) {
             headers.push((name.to_owned(), value));
         }
+    }
+    if let Some(kind) = own_server::run_kind(cx, &url) {
+        headers.retain(|(name, _)| !name.eq_ignore_ascii_case(&kind.0));
+        headers.push(kind);
     }
     Ok(Request {
         limits: usual.limits,

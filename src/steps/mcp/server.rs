@@ -21,6 +21,7 @@ use crate::http::error::HttpError;
 use crate::http::route::Route;
 use crate::json::items;
 use crate::oauth::{self, Lent};
+use crate::own_server;
 
 /// A server, with its name.
 #[derive(Clone)]
@@ -145,6 +146,7 @@ impl Target {
                 |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
             let is_own = OWN_HEADERS
                 .iter()
+                .chain([&own_server::RUN_KIND])
                 .any(|own| own.eq_ignore_ascii_case(&name));
             if name.is_empty() || !name.bytes().all(is_token) || is_own {
                 return Err(wrong(format!("`:headers` cannot have the header `{name}`")));
@@ -238,6 +240,7 @@ fn address(
             }
         }
     }
+    headers.extend(own_server::run_kind(cx, &url));
     Ok(HttpServer {
         url,
         headers,
@@ -302,6 +305,9 @@ fn environment(
         .iter()
         .filter_map(|name| Some(((*name).to_owned(), std::env::var(name).ok()?)));
     let mut all: BTreeMap<String, String> = inherited.collect();
+    if cx.scope().services.test.is_some() {
+        all.insert(own_server::RUN_KIND_VARIABLE.to_owned(), "test".to_owned());
+    }
     for (key, value) in declared
         .and_then(Value::as_map)
         .into_iter()

@@ -22,6 +22,7 @@ mod runs;
 mod schedules;
 mod search;
 mod serve;
+mod skill;
 mod steps;
 mod tables;
 mod tree;
@@ -59,6 +60,7 @@ pub use runs::*;
 pub use schedules::*;
 pub use search::*;
 pub use serve::*;
+pub use skill::*;
 pub use steps::*;
 pub use tables::*;
 pub use tree::*;
@@ -134,6 +136,7 @@ pub enum Command {
     Schedules(Lazily<Schedules>),
     Search(Lazily<Search>),
     Serve(Lazily<Serve>),
+    Skill(Lazily<Skill>),
     Steps(Lazily<Steps>),
     Test(Lazily<super::test::Test>),
     Tokens(Lazily<super::tokens::Tokens>),
@@ -337,7 +340,7 @@ pub struct Nrepl {
 }
 
 /// The folder of a project's runs.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct Home {
     /// Folder with runs, tables and values [default: .flowstone in this folder or one above it]
     #[arg(long, value_name = "DIR", env = "FLOWSTONE_HOME", value_hint = ValueHint::DirPath)]

@@ -2,6 +2,7 @@
 
 pub mod registered;
 pub mod served;
+mod tested;
 
 use std::io::{self, BufRead as _, IsTerminal as _};
 use std::path::PathBuf;
@@ -24,7 +25,7 @@ use super::runtime::Runtime;
 use super::{App, flow_file, output};
 
 /// Runs one of the commands.
-pub fn run(args: &Flows, app: &dyn App) -> Exit {
+pub fn run(args: &Flows, app: &'static dyn App) -> Exit {
     let as_json = as_json(&args.command);
     let done = match &args.command {
         FlowsCommand::Archive(args) => registered::archive(args, app),
@@ -35,6 +36,7 @@ pub fn run(args: &Flows, app: &dyn App) -> Exit {
         FlowsCommand::Rollback(args) => registered::rollback(args, app),
         FlowsCommand::List(args) => served::list(args, app),
         FlowsCommand::Show(args) => served::show(args, app),
+        FlowsCommand::Test(args) => tested::test(args, app),
         FlowsCommand::Versions(args) => served::versions(args, app),
         FlowsCommand::Trust(args) => give(args, app),
         FlowsCommand::Trusted(args) => list(args),
@@ -57,6 +59,7 @@ pub fn as_json(command: &FlowsCommand) -> bool {
         FlowsCommand::Rollback(args) => args.json,
         FlowsCommand::List(args) => args.json,
         FlowsCommand::Show(args) => args.json,
+        FlowsCommand::Test(args) => args.json,
         FlowsCommand::Versions(args) => args.json,
         FlowsCommand::Trusted(args) => args.json,
         FlowsCommand::Trust(_) | FlowsCommand::Untrust(_) => false,

@@ -9,6 +9,7 @@ use flowstone_engine::catalog::Catalog;
 use flowstone_engine::json::read_strictly;
 use flowstone_engine::server_file;
 use flowstone_engine::token::Token;
+use flowstone_fronts::kit::connecting;
 use flowstone_fronts::kit::permission::{decide, open_approvals};
 use flowstone_fronts::kit::{
     Called, Decider, DoorPermissions, KitCode, KitError, Origin, Question,
@@ -39,6 +40,7 @@ pub fn run(args: &Kit, app: &'static dyn App) -> Exit {
         "list" => list(args, app),
         "approvals" => approvals(args, app),
         "approve" => decided(args, true, app),
+        "connect" => connect(args, app),
         "deny" => decided(args, false, app),
         _ => call(args, app),
     };
@@ -66,7 +68,7 @@ fn with_project<T>(
     Runtime::start()?.block_on(async {
         let cx = EngineContext {
             engine: app.open(&project, Open::OrMake)?,
-            catalog: Catalog::new(Vec::new()),
+            catalog: Catalog::new(vec![project.root.join("flows")]),
             backend: Arc::new(Behind(app)),
         };
         let failed = |error| of_engine_error(&error);
@@ -80,6 +82,7 @@ fn with_project<T>(
             permissions,
             origin: Origin {
                 session: "terminal".to_owned(),
+                is_test: kit::is_in_test(),
                 base: server_file::running(&project.home),
                 ..Origin::default()
             },
@@ -192,13 +195,75 @@ fn decided(args: &Kit, is_approved: bool, app: &'static dyn App) -> Result<Exit,
     Ok(Exit::Completed)
 }
 
+/// Takes the secret of a request for a connection, and writes it to `.env`.
+fn connect(args: &Kit, app: &'static dyn App) -> Result<Exit, Report> {
+    let Some(id) = &args.approval else {
+        return Err(wrong(
+            "`kit connect` takes the id of a request for a connection: see the answer of `request_connection`",
+        ));
+    };
+    let asked = with_project(args, app, async |cx, _, _| {
+        let asked = connecting::find(&cx.engine, id).await;
+        asked.map_err(|error| report(&error))
+    })?;
+    if io::stdin().is_terminal() {
+        output::note_part(&format!(
+            "The secret of `{}` ({}): ",
+            asked.slug, asked.variable
+        ));
+    }
+    let mut secret = String::new();
+    let read = io::stdin().read_line(&mut secret);
+    read.map_err(|error| wrong(format!("standard input cannot be read: {error}")))?;
+    with_project(args, app, async |cx, _, _| {
+        let done = connecting::complete(&cx.engine, &asked, &secret).await;
+        done.map_err(|error| report(&error))
+    })?;
+    let (slug, variable) = (&asked.slug, &asked.variable);
+    output::note(&format!("{variable} is set in `.env`"));
+    if let Some(missing) = &asked.missing {
+        output::note(&format!(
+            "flowstone.edn does not describe `{slug}` yet; add: {missing}"
+        ));
+    }
+    if args.json.is_some() {
+        output::json(
+            &json!({"slug": slug, "variable": variable, "isDescribed": asked.missing.is_none()}),
+        );
+    }
+    Ok(Exit::Completed)
+}
+
 /// Calls a tool, and prints its answer or its error as an object.
 fn call(args: &Kit, app: &'static dyn App) -> Result<Exit, Report> {
+    Ok(match called(args, app)? {
+        Ok(answer) => {
+            output::json(&answer);
+            Exit::Completed
+        }
+        Err(error) => {
+            output::json(&error.to_json());
+            exit_of(&error)
+        }
+    })
+}
+
+/// Returns the exit code of an error of the kit.
+pub(super) fn exit_of(error: &KitError) -> Exit {
+    match error.code {
+        KitCode::InvalidArguments | KitCode::UnknownTool | KitCode::BindingMissing => Exit::Usage,
+        KitCode::ApprovalRequired => Exit::Waiting,
+        _ => Exit::Failed,
+    }
+}
+
+/// Calls a tool. A person at the terminal is asked where that is needed.
+pub(super) fn called(args: &Kit, app: &'static dyn App) -> Result<Result<Json, KitError>, Report> {
     if args.approval.is_some() {
         return Err(wrong("arguments of a tool are given with `--json`"));
     }
     let arguments = arguments(args.json.as_deref().unwrap_or("{}"))?;
-    let called = with_project(args, app, async |cx, token, door| {
+    with_project(args, app, async |cx, token, door| {
         let wanted = |agreed: Option<String>| Wanted {
             name: args.name.clone(),
             arguments: arguments.clone(),
@@ -217,22 +282,6 @@ fn call(args: &Kit, app: &'static dyn App) -> Result<Exit, Report> {
             Ok(Called::Ask(question)) => Err(KitError::approval_denied(question.tool)),
             Err(error) => Err(error),
         })
-    })?;
-    Ok(match called {
-        Ok(answer) => {
-            output::json(&answer);
-            Exit::Completed
-        }
-        Err(error) => {
-            output::json(&error.to_json());
-            match error.code {
-                KitCode::InvalidArguments | KitCode::UnknownTool | KitCode::BindingMissing => {
-                    Exit::Usage
-                }
-                KitCode::ApprovalRequired => Exit::Waiting,
-                _ => Exit::Failed,
-            }
-        }
     })
 }
 

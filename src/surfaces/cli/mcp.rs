@@ -17,7 +17,7 @@ use super::serve::listen::{API_THREADS, Behind, of_failure};
 use super::serve::{Lines, cores, flows_of};
 use super::{App, Open};
 use crate::http::{self, Door, ServeOptions};
-use crate::kit::KitDoor;
+use crate::kit::{KitDoor, is_in_test};
 use crate::mcp::ToolSets;
 use crate::metrics::Metrics;
 
@@ -98,6 +98,7 @@ fn kit_door(args: &Mcp, base: Option<&str>) -> Result<Option<Arc<KitDoor>>, Repo
         permissions,
         origin: Origin {
             session: "stdio".to_owned(),
+            is_test: is_in_test(),
             base: base.map(str::to_owned),
             ..Origin::default()
         },

@@ -5,12 +5,14 @@
 
 use std::time::Duration;
 
+use flowstone_fronts::kit::playbook as kit_playbook;
 use flowstone_fronts::kit::{Called, GRACE, KitCode, KitError, Question};
 use serde_json::{Map, Value as Json, json};
 
 use super::call::arguments_of;
 use super::content;
 use super::peer::{Request, refused};
+use super::playbook;
 use super::protocol::{Era, RpcError};
 use crate::http::{EngineContext, Problem};
 use crate::kit::{self, CancelOnDrop, KitDoor, Wanted};
@@ -19,10 +21,6 @@ use crate::kit::{self, CancelOnDrop, KitDoor, Wanted};
 const PROGRESS: Duration = Duration::from_secs(5);
 /// The name of the question about a call, for clients that repeat their request with the answer.
 const APPROVAL: &str = "approval";
-
-/// What a client reads first.
-const INSTRUCTIONS: &str = "Flowstone's build kit: tools to build, test and schedule one flow. The address of this server \
-    names the flow; no tool takes another.";
 
 /// Answers a method of the protocol that is different for the kit; `None` for those that are the same.
 pub(super) async fn answer(
@@ -33,13 +31,12 @@ pub(super) async fn answer(
     Some(match method {
         "tools/list" => list(rq, door).await,
         "tools/call" => call(rq, door, params).await,
-        "prompts/list" => Ok(json!({"prompts": []})),
-        "prompts/get" => Err(RpcError::params("there is no such prompt")),
-        "resources/list" => Ok(json!({"resources": []})),
+        "prompts/list" => Ok(playbook::prompts()),
+        "prompts/get" => playbook::prompt(rq, door, params).await,
+        "resources/list" => Ok(playbook::resources()),
         "resources/templates/list" => Ok(json!({"resourceTemplates": []})),
-        "resources/read" | "resources/subscribe" => {
-            Err(RpcError::params("there is no such resource"))
-        }
+        "resources/read" => playbook::resource(rq, door, params).await,
+        "resources/subscribe" => Err(RpcError::params("no resource of the kit can be followed")),
         "completion/complete" => {
             Ok(json!({"completion": {"values": [], "total": 0, "hasMore": false}}))
         }
@@ -49,7 +46,7 @@ pub(super) async fn answer(
 
 /// Returns what the first answer of a session says to the model.
 pub(super) fn instructions() -> &'static str {
-    INSTRUCTIONS
+    kit_playbook::TEXT
 }
 
 /// Returns the capabilities of the kit's server.

@@ -25,6 +25,7 @@ pub enum FlowsCommand {
     Release(FlowsRelease),
     Rollback(FlowsRollback),
     Show(FlowsShow),
+    Test(FlowsTest),
     Trust(FlowsTrust),
     Trusted(FlowsTrusted),
     Untrust(FlowsUntrust),
@@ -118,6 +119,49 @@ pub struct FlowsVersions {
     pub home: Home,
 
     /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Runs the newest version of a flow of the registry once as a test, and judges what it did
+///
+/// THIS REALLY ACTS: messages are sent and records are written, unless --dry is given. The test ends at the first wait or
+/// approval, and after 120 seconds. The verdict is `pass` if the expected tool was called and returned, `failed` if a tool
+/// or the run failed, `incomplete` if it was not called, and else `unconfirmed`. Exits with 0 for `pass`, and for
+/// `unconfirmed` if no tool was expected. `flowstone test` runs the cases of test files, and never acts.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  flowstone flows test digest --expect-tool send
+  flowstone flows test digest --message 'Send the report' --dry
+  flowstone flows test digest --input '{\"region\": \"EU\"}' --expect-tool send --yes --json")]
+pub struct FlowsTest {
+    /// The slug of the flow
+    pub slug: String,
+
+    /// The tool whose call must have returned: its name, or what follows `__` in it
+    #[arg(long, value_name = "NAME")]
+    pub expect_tool: Option<String>,
+
+    /// A message of the user, as the input `messages`
+    #[arg(long, value_name = "TEXT")]
+    pub message: Option<String>,
+
+    /// The input as a JSON object
+    #[arg(long, value_name = "JSON", default_value = "{}")]
+    pub input: String,
+
+    /// Leave out changes outside and of tables, keys and files; reads and models are real
+    #[arg(long)]
+    pub dry: bool,
+
+    /// Start the test without a question
+    #[arg(long, short)]
+    pub yes: bool,
+
+    #[command(flatten)]
+    pub home: Home,
+
+    /// Print the answer of `test_run` as one JSON object
     #[arg(long)]
     pub json: bool,
 }

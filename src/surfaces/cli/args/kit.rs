@@ -15,13 +15,14 @@ use super::Home;
   flowstone kit query_workflows --enable query_workflows
   flowstone kit commit_revision --flow digest --json @change.json --yes
   flowstone kit approvals
-  flowstone kit approve kap_0123456789abcdef01234567")]
+  flowstone kit approve kap_0123456789abcdef01234567
+  flowstone kit connect kcr_0123456789abcdef0123456789abcdef")]
 pub struct Kit {
-    /// `list`, `approvals`, `approve`, `deny`, or the name of a tool
+    /// `list`, `approvals`, `approve`, `deny`, `connect`, or the name of a tool
     #[arg(value_name = "TOOL")]
     pub name: String,
 
-    /// The approval to decide about, for `approve` and `deny`
+    /// The approval to decide about, for `approve` and `deny`; the request for a connection, for `connect`
     #[arg(value_name = "APPROVAL")]
     pub approval: Option<String>,
 

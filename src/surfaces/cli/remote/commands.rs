@@ -48,7 +48,7 @@ pub fn perform(command: &Command, address: &str, options: &ServerOptions) -> Opt
         {
             return None;
         }
-        Command::Flows(args) if !is_explicit && is_about_trust(&args.command) => return None,
+        Command::Flows(args) if !is_explicit && is_local(&args.command) => return None,
         // Without `--server`, the files are checked here.
         Command::Check(_) if !is_explicit => return None,
         Command::Check(args) => (
@@ -98,7 +98,9 @@ pub fn perform(command: &Command, address: &str, options: &ServerOptions) -> Opt
         Command::Completions(_) => (false, Err(local_only("`completions`"))),
         Command::Deps(args) => (args.json, Err(local_only("`deps`"))),
         // The manual is in the program.
-        Command::Docs(_) | Command::Explain(_) | Command::Fmt(_) => return None,
+        Command::Docs(_) | Command::Explain(_) | Command::Fmt(_) | Command::Skill(_) => {
+            return None;
+        }
         Command::Doctor(args) => (args.json, Err(local_only("`doctor`"))),
         Command::Eval(_) => (false, Err(local_only("`eval`"))),
         Command::Gc(args) => (args.json, Err(local_only("`gc`"))),
@@ -122,10 +124,13 @@ pub fn perform(command: &Command, address: &str, options: &ServerOptions) -> Opt
 }
 
 /// Performs a command about schedules; tells whether it prints JSON.
-/// Tells whether a command is about the folders that this machine trusts.
-fn is_about_trust(command: &FlowsCommand) -> bool {
+/// Tells whether a command is about the folders that this machine trusts, or runs a test in its own process.
+fn is_local(command: &FlowsCommand) -> bool {
     match command {
-        FlowsCommand::Trust(_) | FlowsCommand::Trusted(_) | FlowsCommand::Untrust(_) => true,
+        FlowsCommand::Test(_)
+        | FlowsCommand::Trust(_)
+        | FlowsCommand::Trusted(_)
+        | FlowsCommand::Untrust(_) => true,
         FlowsCommand::Archive(_)
         | FlowsCommand::Diff(_)
         | FlowsCommand::List(_)
@@ -270,10 +275,13 @@ fn of_flows(
         FlowsCommand::List(args) => &args.home,
         FlowsCommand::Show(args) => &args.home,
         FlowsCommand::Versions(args) => &args.home,
-        FlowsCommand::Trust(_) | FlowsCommand::Trusted(_) | FlowsCommand::Untrust(_) => {
+        FlowsCommand::Test(_)
+        | FlowsCommand::Trust(_)
+        | FlowsCommand::Trusted(_)
+        | FlowsCommand::Untrust(_) => {
             return (
                 as_json(command),
-                Err(local_only("`flows trust`, `trusted` and `untrust`")),
+                Err(local_only("`flows test`, `trust`, `trusted` and `untrust`")),
             );
         }
     };

@@ -55,7 +55,10 @@ pub(super) fn perform(remote: &Remote, command: &FlowsCommand) -> Result<Exit, R
             let (versions, _) = remote.pages(&path, "versions", &[], 0)?;
             served::tell_versions(versions, args.json);
         }
-        FlowsCommand::Trust(_) | FlowsCommand::Trusted(_) | FlowsCommand::Untrust(_) => {
+        FlowsCommand::Test(_)
+        | FlowsCommand::Trust(_)
+        | FlowsCommand::Trusted(_)
+        | FlowsCommand::Untrust(_) => {
             return Err(local_only("`flows trust`, `trusted` and `untrust`"));
         }
     }

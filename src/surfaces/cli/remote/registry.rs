@@ -46,6 +46,7 @@ pub(super) fn perform(remote: &Remote, command: &FlowsCommand) -> Result<(), Rep
         }
         FlowsCommand::List(_)
         | FlowsCommand::Show(_)
+        | FlowsCommand::Test(_)
         | FlowsCommand::Trust(_)
         | FlowsCommand::Trusted(_)
         | FlowsCommand::Untrust(_)
