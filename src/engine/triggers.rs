@@ -34,6 +34,10 @@ use crate::schedule::Timing;
 
 /// The delays before a start that failed is attempted again.
 pub const RETRY_AFTER_MS: [i64; 5] = [10_000, 30_000, 120_000, 600_000, 1_800_000];
+/// Maximum size of the inputs that a delivery keeps, in bytes; larger ones are only in the run.
+const MOST_INPUTS: usize = 65_536;
+/// The context of a delivery that is not attempted again.
+const NOTHING: &str = "{}";
 /// The length of the minute to which ticks and windows are cut.
 pub const MINUTE_MS: i64 = 60_000;
 
@@ -232,7 +236,7 @@ fn note_attempt(delivery: &mut EventDelivery, attempt: &Attempt, now_ms: i64) {
     delivery.attempts += 1;
     delivery.code = attempt.code;
     delivery.message = attempt.message.clone();
-    delivery.inputs = Some(attempt.inputs.to_string());
+    delivery.inputs = kept(&attempt.inputs);
     delivery.run = attempt.started.as_ref().ok().cloned();
     delivery.error = attempt
         .started
@@ -244,4 +248,14 @@ fn note_attempt(delivery: &mut EventDelivery, attempt: &Attempt, now_ms: i64) {
     delivery.retry_ms = delay_ms
         .filter(|_| attempt.code == 500)
         .map(|delay_ms| now_ms.saturating_add(*delay_ms));
+    if delivery.retry_ms.is_none() {
+        // Only another attempt needs it, and it may be large.
+        delivery.context = NOTHING.to_owned();
+    }
+}
+
+/// Returns the inputs as a delivery keeps them.
+fn kept(inputs: &Json) -> Option<String> {
+    let text = inputs.to_string();
+    (text.len() <= MOST_INPUTS).then_some(text)
 }

@@ -45,19 +45,17 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use flowstone_model::blob::BlobHash;
-use flowstone_model::changeset::{Overlay, Referenced};
 use flowstone_model::ids::RunId;
 use flowstone_model::kv::KvEntry;
 use flowstone_model::limits::Limits;
 use flowstone_model::ports::{
-    Admission, Adoption, Agenda, BackedUp, Batch, BlobRow, BlobWriter, Blobs, BulkAdmission,
-    Changesets, Claim, ClaimBy, Completion, Counts, Delivered, Delivery, Entry, Feed, FeedDetail,
-    FeedPage, FlowVersion, Import, Journal, Kv, NewRun, PastDelivery, PlanChange, PortFuture,
-    Probe, Program, ProjectFeedPage, Queue, QueuePlace, Receipt, Removed, ResourcePage,
-    ResourceQuery, ResourceRow, Resources, RunFilter, RunQuery, RunRow, RunStatus, RunSummary,
-    Runs, ScheduleRow, Setback, SignalFilter, SignalRow, StartRules, StoreError, StoredInput,
-    Stores, Sweep, Tables, Taken, Upkeep, Usage, Verified, WaitFilter, WaitRow, Waits, WaitsAnswer,
-    wall_clock_ms,
+    Admission, Adoption, Agenda, BackedUp, Batch, BlobRow, BlobWriter, Blobs, BulkAdmission, Claim,
+    ClaimBy, Completion, Counts, Delivered, Delivery, Entry, Feed, FeedDetail, FeedPage,
+    FlowVersion, Import, Journal, Kv, NewRun, PastDelivery, PlanChange, PortFuture, Probe, Program,
+    ProjectFeedPage, Queue, QueuePlace, Receipt, Removed, ResourcePage, ResourceQuery, ResourceRow,
+    Resources, RunFilter, RunQuery, RunRow, RunStatus, RunSummary, Runs, ScheduleRow, Setback,
+    SignalFilter, SignalRow, StartRules, StoreError, StoredInput, Stores, Sweep, Tables, Taken,
+    Upkeep, Usage, Verified, WaitFilter, WaitRow, Waits, WaitsAnswer, wall_clock_ms,
 };
 use flowstone_model::resource::SearchEntry;
 use flowstone_model::rules;
@@ -719,17 +717,6 @@ impl Resources for Sqlite {
     fn needed_by(&self, uri: &str) -> PortFuture<'_, Vec<RunId>> {
         let uri = uri.to_owned();
         self.read_settled(move |db| resource::needed_by(db, &uri))
-    }
-}
-
-impl Changesets for Sqlite {
-    fn overlay(&self, id: &str) -> PortFuture<'_, Option<Overlay>> {
-        let id = id.to_owned();
-        self.read_settled(move |db| changeset::overlay(db, &id))
-    }
-
-    fn referenced(&self) -> PortFuture<'_, Referenced> {
-        self.read_settled(changeset::referenced)
     }
 }
 

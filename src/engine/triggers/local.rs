@@ -9,10 +9,12 @@ use serde_json::{Value as Json, json};
 
 use super::receive::{fits, is_open};
 use super::{TriggerEvent, TriggerRow};
+use crate::bindings::Bindings;
 use crate::codec;
 use crate::engine::Engine;
 use crate::json::to_json;
 use crate::ports::{EventKind, FeedDetail, FeedItem, ProjectFeedRow, RunRow, StoreError};
+use crate::registry::DEFAULT_WORKSPACE;
 
 /// The connection of events of the same workspace.
 pub const LOCAL: &str = "local";
@@ -51,7 +53,10 @@ impl LocalEvents {
         let mut rows = engine.stores().triggers.listening(LOCAL).await?;
         let now_ms = engine.now_ms();
         rows.retain(|row| {
-            is_open(row, now_ms) && self.only.as_ref().is_none_or(|only| *only == row.id)
+            // Runs do not say their workspace, so the others receive none of these events.
+            row.flow.workspace == DEFAULT_WORKSPACE
+                && is_open(row, now_ms)
+                && self.only.as_ref().is_none_or(|only| *only == row.id)
         });
         self.read
             .retain(|id, _| rows.iter().any(|row| row.id == *id));
@@ -107,6 +112,10 @@ impl LocalEvents {
         let Some(run) = engine.stores().runs.find(&item.run).await? else {
             return Ok(());
         };
+        let bindings = Bindings::decode(run.bindings.as_deref());
+        if bindings.is_ok_and(|bindings| bindings.test.is_some()) {
+            return Ok(());
+        }
         let attributes = attributes(&run, what, &event.data);
         let event = TriggerEvent {
             id: format!("evt_{}_{}", run.id, item.row.seq),

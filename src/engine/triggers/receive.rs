@@ -3,8 +3,8 @@
 use serde_json::{Value as Json, json};
 
 use super::{
-    EventDelivery, LOCAL, NewDelivery, TriggerEvent, TriggerKind, TriggerRow, context_of,
-    first_delivery, first_record,
+    EventDelivery, LOCAL, NOTHING, NewDelivery, TriggerEvent, TriggerKind, TriggerRow, context_of,
+    first_delivery, first_record, kept,
 };
 use crate::engine::Engine;
 use crate::ports::StoreError;
@@ -119,7 +119,7 @@ impl Engine {
             event_key: row.event_key.clone(),
             code: 200,
             message: "delivered".to_owned(),
-            inputs: Some(inputs.to_string()),
+            inputs: kept(&inputs),
             run: None,
             error: None,
             context: context.to_string(),
@@ -138,6 +138,7 @@ impl Engine {
             message: "duplicate".to_owned(),
             attempts: 1,
             retry_ms: None,
+            context: NOTHING.to_owned(),
             created_ms: self.now_ms(),
             ..known.clone()
         }

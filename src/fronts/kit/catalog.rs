@@ -4,8 +4,8 @@ use super::schema;
 use super::tool::Tool;
 use super::tools::{
     annotate_trace, commit_revision, create_schedule, create_subscription, discover_tools,
-    list_connections, list_deliveries, list_schedules, list_subscriptions, pause_schedule,
-    pause_subscription, query_spans, query_workflows, read_config, remove_schedule,
+    discover_triggers, list_connections, list_deliveries, list_schedules, list_subscriptions,
+    pause_schedule, pause_subscription, query_spans, query_workflows, read_config, remove_schedule,
     remove_subscription, request_connection, resume_schedule, resume_subscription, test_run,
     test_subscription,
 };
@@ -20,6 +20,7 @@ pub const TOOLS: &[Tool] = &[
     create_schedule::TOOL,
     list_schedules::TOOL,
     remove_schedule::TOOL,
+    discover_triggers::TOOL,
     create_subscription::TOOL,
     list_deliveries::TOOL,
     test_subscription::TOOL,

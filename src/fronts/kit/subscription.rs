@@ -149,13 +149,14 @@ async fn check_flow(cx: &KitCall<'_>, key: &str) -> Result<(), KitError> {
 /// When the store cannot be read.
 pub async fn flows(cx: &KitCall<'_>) -> Result<Vec<String>, KitError> {
     let own = cx.flow()?;
+    if cx.workspace != DEFAULT_WORKSPACE {
+        return Ok(Vec::new());
+    }
     let rows = cx.registry().flows(false).await?;
     let slug = |row: FlowRow| row.name.slug;
     let mut slugs: Vec<String> = rows.into_iter().map(slug).collect();
-    if cx.workspace == DEFAULT_WORKSPACE {
-        let files = cx.catalog.flows(cx.engine);
-        slugs.extend(files.iter().map(|flow| flow.slug.clone()));
-    }
+    let files = cx.catalog.flows(cx.engine);
+    slugs.extend(files.iter().map(|flow| flow.slug.clone()));
     slugs.sort();
     slugs.dedup();
     slugs.retain(|slug| slug != own && cx.reaches_flow(slug));

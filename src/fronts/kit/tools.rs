@@ -5,6 +5,7 @@ pub mod commit_revision;
 pub mod create_schedule;
 pub mod create_subscription;
 pub mod discover_tools;
+pub mod discover_triggers;
 pub mod list_connections;
 pub mod list_deliveries;
 pub mod list_schedules;

@@ -262,7 +262,7 @@ pub async fn revision_of(cx: &KitCall<'_>, row: &TriggerRow) -> Result<Json, Kit
     numbered(cx, &row.flow.slug, row.version).await
 }
 
-/// As [`revision_of`], for the version with a number; null if there is none.
+/// As [`revision_of`], for the version with a number; null if it does not exist.
 ///
 /// # Errors
 /// As [`revision_of`].

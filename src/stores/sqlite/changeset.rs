@@ -6,10 +6,22 @@
 use flowstone_model::changeset::{
     ChangesetEdit, ChangesetOp, FileState, NewChangeset, OnRace, Overlay, PathChange, Referenced,
 };
-use flowstone_model::ports::StoreError;
+use flowstone_model::ports::{Changesets, PortFuture, StoreError};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
+use super::Sqlite;
 use super::failure::{failed, rejected, with_hint};
+
+impl Changesets for Sqlite {
+    fn overlay(&self, id: &str) -> PortFuture<'_, Option<Overlay>> {
+        let id = id.to_owned();
+        self.read_settled(move |db| overlay(db, &id))
+    }
+
+    fn referenced(&self) -> PortFuture<'_, Referenced> {
+        self.read_settled(referenced)
+    }
+}
 
 /// The tables of this part.
 pub(crate) const SCHEMA: &str = "
