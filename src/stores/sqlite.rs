@@ -58,8 +58,7 @@ use flowstone_model::ports::{
     Upkeep, Usage, Verified, WaitFilter, WaitRow, Waits, WaitsAnswer, wall_clock_ms,
 };
 use flowstone_model::resource::SearchEntry;
-use flowstone_model::rules;
-use flowstone_model::rules::rows::ReceiptRows as _;
+use flowstone_model::rules::{self, rows::ReceiptRows as _};
 use flowstone_model::table::csv::{ExportCsv, ExportedCsv, StageCsv, StagedCsv};
 use flowstone_model::table::{TableOp, TableQuery};
 use rusqlite::{Connection, InterruptHandle};

@@ -56,6 +56,7 @@ use flowstone_engine::token::Scope;
 use flowstone_engine::{Engine, Interrupt};
 use flowstone_flow::flow::Flow;
 use flowstone_flow::step::LocalFuture;
+use flowstone_fronts::kit::catalog;
 use flowstone_lang::diagnostic::Diagnostic;
 use flowstone_project::connections::{ConnectionReport, ConnectionTest};
 use flowstone_project::search::Embedder;
@@ -217,6 +218,9 @@ pub fn serve<E: Send>(
         Door::Http(listener) => listener.local_addr().map_err(ServeFailure::System)?,
         Door::Stdio { .. } => SocketAddr::from(([127, 0, 0, 1], 0)),
     };
+    if let Some(problem) = catalog::problems().into_iter().next() {
+        return Err(ServeFailure::System(std::io::Error::other(problem)));
+    }
     let engine = open().map_err(ServeFailure::Open)?;
     let settings = ServerSettings::of(engine.settings(), address);
     let mut settings = settings.map_err(|_| ServeFailure::NoHost)?;

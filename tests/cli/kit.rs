@@ -63,11 +63,8 @@ fn first(text: &str) -> Value {
 }
 
 fn token(scratch: &Scratch, args: &[&str]) -> String {
-    let mut all = vec!["tokens", "create"];
-    all.extend_from_slice(args);
-    all.push("--json");
-    let made = scratch.run(&all).json();
-    made["token"].as_str().expect("a token").to_owned()
+    let all = [&["tokens", "create", "--name"], args].concat();
+    scratch.run(&all).ok().trim_end().to_owned()
 }
 
 #[test]
@@ -501,7 +498,10 @@ fn a_client_of_mcp_that_can_ask_asks_its_user() {
         json!({"protocolVersion": "2025-06-18", "capabilities": capabilities}),
     ));
     let instructions = begun["result"]["instructions"].as_str();
-    assert!(instructions.is_some_and(|it| it.contains("build")), "{begun}");
+    assert!(
+        instructions.is_some_and(|it| it.contains("build")),
+        "{begun}"
+    );
     let call = |id: i64, text: &str| {
         request(
             id,
@@ -512,13 +512,22 @@ fn a_client_of_mcp_that_can_ask_asks_its_user() {
     let asked = ask(call(2, FLOW));
     assert_eq!(asked["method"], "elicitation/create", "{asked}");
     let message = asked["params"]["message"].as_str().expect("a text");
-    assert!(message.starts_with("Allow `commit_revision` on the flow `digest`?"), "{message}");
+    assert!(
+        message.starts_with("Allow `commit_revision` on the flow `digest`?"),
+        "{message}"
+    );
     let answer = |asked: &Value, action: &str| json!({"jsonrpc": "2.0", "id": asked["id"], "result": {"action": action, "content": {}}});
     let declined = ask(answer(&asked, "decline"));
-    assert_eq!(declined["result"]["structuredContent"]["code"], "approval_denied", "{declined}");
+    assert_eq!(
+        declined["result"]["structuredContent"]["code"], "approval_denied",
+        "{declined}"
+    );
     let asked = ask(call(3, FLOW));
     let made = ask(answer(&asked, "accept"));
-    assert_eq!(made["result"]["structuredContent"]["status"], "committed", "{made}");
+    assert_eq!(
+        made["result"]["structuredContent"]["status"], "committed",
+        "{made}"
+    );
     // The revision without sessions asks by its answer, and the client repeats the call.
     let meta = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -532,9 +541,13 @@ fn a_client_of_mcp_that_can_ask_asks_its_user() {
     let asked = ask(request(4, "tools/call", params.clone()));
     assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
     params["requestState"] = asked["result"]["requestState"].clone();
-    params["inputResponses"] = json!({"approval": {"action": "accept", "content": {"allow": true}}});
+    params["inputResponses"] =
+        json!({"approval": {"action": "accept", "content": {"allow": true}}});
     let made = ask(request(5, "tools/call", params.clone()));
-    assert_eq!(made["result"]["structuredContent"]["status"], "committed", "{made}");
+    assert_eq!(
+        made["result"]["structuredContent"]["status"], "committed",
+        "{made}"
+    );
     // The answer was about these arguments only.
     params["arguments"]["message"] = json!("another");
     let again = ask(request(6, "tools/call", params));
@@ -548,7 +561,11 @@ fn spans_show_which_calls_of_an_agent_returned() {
     let agents = Agents::serve();
     let tool = agents.http_tool("lookup");
     let waiting = agents.client_tool("ask");
-    let agent = agents.agent("call lookup\ncall ask\nsay done", &[&tool, &waiting], json!({}));
+    let agent = agents.agent(
+        "call lookup\ncall ask\nsay done",
+        &[&tool, &waiting],
+        json!({}),
+    );
     let paused = agents.generate(&agent, &json!({"prompt": "x"}));
     assert_eq!(paused["status"], "requires_action", "{paused}");
     let runs = agents.scratch.run(&["runs", "list", "--json"]).json();
@@ -556,13 +573,18 @@ fn spans_show_which_calls_of_an_agent_returned() {
     let body = json!({"filtering": {"conditions": [{"field": "trace_id", "operator": "is", "value": run}]}});
     let token = format!("authorization: ApiKey {}", agents.api.token);
     let headers = [&*token, "content-type: application/json"];
-    let reply = agents.api.request("POST /api/spans/query", &headers, &body.to_string());
+    let reply = agents
+        .api
+        .request("POST /api/spans/query", &headers, &body.to_string());
     assert_eq!(reply.status, 200, "{reply:?}");
     let found = reply.json();
     let spans = found["spans"].as_array().expect("spans").clone();
     let named = |name: &str| {
         let mut spans = spans.iter();
-        spans.find(|it| it["span_name"] == *name).cloned().unwrap_or_else(|| panic!("{name}: {found}"))
+        spans
+            .find(|it| it["span_name"] == *name)
+            .cloned()
+            .unwrap_or_else(|| panic!("{name}: {found}"))
     };
     assert_eq!(spans[0]["span_type"], "workflow");
     let lookup = named("execute_tool lookup");
@@ -574,7 +596,10 @@ fn spans_show_which_calls_of_an_agent_returned() {
     assert_eq!(ask["status_code"], "STATUS_CODE_UNSET");
     let chat = named("chat fake-1");
     assert_eq!(chat["attributes"]["gen_ai.operation.name"], "chat");
-    let agent = spans.iter().find(|it| it["span_type"] == "agent").expect("an agent");
+    let agent = spans
+        .iter()
+        .find(|it| it["span_type"] == "agent")
+        .expect("an agent");
     assert_eq!(lookup["parent_id"], agent["span_id"]);
     assert_eq!(chat["parent_id"], agent["span_id"]);
 }

@@ -44,8 +44,9 @@ const CIRCLES: &[(&str, &[&str], &str)] = &[
     ),
     (
         "src/surfaces",
-        &["http", "mcp"],
-        "`/mcp` is a route of the server, and the tools of the workspace call its other routes",
+        &["http", "kit", "mcp"],
+        "`/mcp` and `/api/tools` are routes of the server; the tools of the workspace call its other routes, and those of the \
+         build kit work with its engines",
     ),
 ];
 

@@ -62,7 +62,7 @@ pub struct KitCall<'a> {
     pub backend: &'a dyn Backend,
     /// The workspace of the caller: [`flowstone_project::registry::DEFAULT_WORKSPACE`] in a project without others.
     pub workspace: &'a str,
-    /// The bound flow, which need not exist yet. [`KitCall::flow`] returns it, or the error that there is none.
+    /// The bound flow, which need not exist yet. [`KitCall::flow`] returns it, or an error without one.
     pub bound: Option<&'a str>,
     /// Who calls, with scopes and limits.
     pub token: &'a Token,

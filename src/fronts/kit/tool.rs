@@ -10,7 +10,7 @@ use super::error::KitError;
 /// The arguments of a call, checked against the tool's schema.
 pub type Arguments = Map<String, Json>;
 
-/// The answer of a tool: its object, or why there is none.
+/// The answer of a tool: its object, or the reason why it failed.
 pub type Answer = Result<Json, KitError>;
 
 /// A tool for agents that build flows.

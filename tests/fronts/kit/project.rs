@@ -31,10 +31,7 @@ pub struct Project {
 struct NoBackend;
 
 impl kit::Backend for NoBackend {
-    fn embedder<'a>(
-        &self,
-        _: &'a Engine,
-    ) -> Result<Option<Box<dyn Embedder + 'a>>, Diagnostic> {
+    fn embedder<'a>(&self, _: &'a Engine) -> Result<Option<Box<dyn Embedder + 'a>>, Diagnostic> {
         Ok(None)
     }
 
@@ -131,7 +128,11 @@ impl Project {
         let checked = checked.expect("its files");
         let loaded = checked.loaded.expect("a flow");
         let options = StartOptions::with_input(Value::map([]));
-        let run = self.engine.start(&loaded, options).await.expect("it starts");
+        let run = self
+            .engine
+            .start(&loaded, options)
+            .await
+            .expect("it starts");
         let outcome = self
             .engine
             .execute(&run, Rc::new(NoObserver), ExecuteOptions::default())

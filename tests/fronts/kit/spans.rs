@@ -35,42 +35,65 @@ fn span() -> Json {
 fn fits(condition: Json) -> String {
     let filter = json!({"conditions": [condition]});
     match SpanFilter::read(&filter, "/filtering") {
-        Ok(filter) => filter.fits(span().as_object().expect("an object")).to_string(),
+        Ok(filter) => filter
+            .fits(span().as_object().expect("an object"))
+            .to_string(),
         Err(error) => error.details.expect("details")["path"].to_string(),
     }
 }
 
 #[test]
 fn every_operator_selects_what_it_says() {
-    let attribute = |key: &str, operator: &str, value: Json| {
-        json!({"field": "attributes", "key": key, "operator": operator, "value": value})
-    };
-    let field = |name: &str, operator: &str, value: Json| {
-        json!({"field": name, "operator": operator, "value": value})
-    };
+    let attribute = |key: &str, operator: &str, value: Json| json!({"field": "attributes", "key": key, "operator": operator, "value": value});
+    let field = |name: &str, operator: &str, value: Json| json!({"field": name, "operator": operator, "value": value});
     for (condition, expected) in [
         (json!({"field": "span_type", "value": "tool"}), "true"),
         (field("span_type", "is_not", json!("tool")), "false"),
         (field("span_type", "in", json!(["chat", "tool"])), "true"),
-        (field("span_type", "not_in", json!(["chat", "tool"])), "false"),
+        (
+            field("span_type", "not_in", json!(["chat", "tool"])),
+            "false",
+        ),
         (field("parent_id", "is", Json::Null), "true"),
         (field("parent_id", "is_not", json!("x")), "true"),
         (field("parent_id", "exists", Json::Null), "false"),
         (field("parent_id", "not_exists", Json::Null), "true"),
         (field("span_name", "startswith", json!("EXECUTE_")), "true"),
         (field("span_name", "startswith", json!("%")), "false"),
-        (field("span_name", "endswith", json!("send_message")), "true"),
+        (
+            field("span_name", "endswith", json!("send_message")),
+            "true",
+        ),
         (field("span_name", "contains", json!("slack")), "true"),
         (field("span_name", "matches", json!("tool slack")), "true"),
         (field("span_name", "matches", json!("t.*k")), "false"),
-        (field("span_name", "like", json!("execute_tool %MESSAGE")), "true"),
+        (
+            field("span_name", "like", json!("execute_tool %MESSAGE")),
+            "true",
+        ),
         (field("span_name", "like", json!("execute_too_ %")), "true"),
         (field("span_name", "like", json!("tool")), "false"),
-        (field("start_time", "gt", json!("2026-01-31T09:29:59Z")), "true"),
-        (field("start_time", "is", json!("2026-01-31T10:30:00+01:00")), "true"),
-        (field("start_time", "btwn", json!(["2026-01-31T09:30:00Z", "2026-02-01T00:00:00Z"])), "true"),
+        (
+            field("start_time", "gt", json!("2026-01-31T09:29:59Z")),
+            "true",
+        ),
+        (
+            field("start_time", "is", json!("2026-01-31T10:30:00+01:00")),
+            "true",
+        ),
+        (
+            field(
+                "start_time",
+                "btwn",
+                json!(["2026-01-31T09:30:00Z", "2026-02-01T00:00:00Z"]),
+            ),
+            "true",
+        ),
         (field("end_time", "exists", Json::Null), "false"),
-        (field("end_time", "lt", json!("2030-01-01T00:00:00Z")), "false"),
+        (
+            field("end_time", "lt", json!("2030-01-01T00:00:00Z")),
+            "false",
+        ),
         (attribute("n", "eq", json!(5)), "true"),
         (attribute("n", "eq", json!(5.0)), "true"),
         (attribute("text", "eq", json!(5)), "false"),
@@ -82,10 +105,19 @@ fn every_operator_selects_what_it_says() {
         (attribute("n", "btwn", json!([5, 6])), "true"),
         (attribute("n", "btwn", json!([6, 7])), "false"),
         (attribute("flag", "is", json!(true)), "true"),
-        (attribute("nested", "is", json!({"deep": {"x": 1.0}})), "true"),
+        (
+            attribute("nested", "is", json!({"deep": {"x": 1.0}})),
+            "true",
+        ),
         (attribute("nested.deep.x", "is", json!(1)), "true"),
-        (attribute("gen_ai.tool.name", "is", json!("slack__SEND_MESSAGE")), "true"),
-        (attribute("gen_ai.tool.name", "is", json!("slack__send_message")), "false"),
+        (
+            attribute("gen_ai.tool.name", "is", json!("slack__SEND_MESSAGE")),
+            "true",
+        ),
+        (
+            attribute("gen_ai.tool.name", "is", json!("slack__send_message")),
+            "false",
+        ),
         (attribute("tags", "in", json!(["b", "c"])), "true"),
         (attribute("tags", "has", json!("a")), "true"),
         (attribute("tags", "has_not", json!("a")), "false"),
@@ -94,33 +126,96 @@ fn every_operator_selects_what_it_says() {
         (attribute("missing", "is_not", json!("a")), "true"),
         (attribute("missing", "is", Json::Null), "true"),
         (attribute("nested.deep", "has", json!("x")), "true"),
-        (attribute("input.value.text", "contains", json!("100% s")), "true"),
-        (attribute("input.value.text", "like", json!("100%sure_ly")), "true"),
+        (
+            attribute("input.value.text", "contains", json!("100% s")),
+            "true",
+        ),
+        (
+            attribute("input.value.text", "like", json!("100%sure_ly")),
+            "true",
+        ),
         (field("attributes", "has", json!("n")), "true"),
-        (field("events", "in", json!([{"attributes": {"id": "ann_1"}}])), "true"),
-        (field("events", "in", json!([{"attributes": {"id": "ann_2"}}])), "false"),
+        (
+            field("events", "in", json!([{"attributes": {"id": "ann_1"}}])),
+            "true",
+        ),
+        (
+            field("events", "in", json!([{"attributes": {"id": "ann_2"}}])),
+            "false",
+        ),
         (field("events", "has", json!("score")), "true"),
         (field("events", "exists", Json::Null), "true"),
         (field("links", "exists", Json::Null), "false"),
-        (field("content", "contains", json!("general SURE ok")), "true"),
-        (field("content", "contains", json!("general nothing")), "false"),
-        (json!({"field": "attributes", "key": "tags", "operator": "in", "value": ["a", "c"], "options": {"all": true}}), "false"),
-        (json!({"field": "span_name", "operator": "contains", "value": "SLACK", "options": {"case_sensitive": true}}), "false"),
-        (json!({"field": "span_name", "operator": "matches", "value": "slack", "options": {"exact_match": true}}), "false"),
+        (
+            field("content", "contains", json!("general SURE ok")),
+            "true",
+        ),
+        (
+            field("content", "contains", json!("general nothing")),
+            "false",
+        ),
+        (
+            json!({"field": "attributes", "key": "tags", "operator": "in", "value": ["a", "c"], "options": {"all": true}}),
+            "false",
+        ),
+        (
+            json!({"field": "span_name", "operator": "contains", "value": "SLACK", "options": {"case_sensitive": true}}),
+            "false",
+        ),
+        (
+            json!({"field": "span_name", "operator": "matches", "value": "slack", "options": {"exact_match": true}}),
+            "false",
+        ),
         // What cannot be a condition is refused where it is wrong.
         (json!({"value": 1}), "\"/filtering/conditions/0/field\""),
-        (json!({"field": "name", "value": 1}), "\"/filtering/conditions/0/field\""),
-        (field("span_type", "contains", json!("x")), "\"/filtering/conditions/0/operator\""),
-        (field("span_name", "similar", json!("x")), "\"/filtering/conditions/0/operator\""),
-        (field("content", "is", json!("x")), "\"/filtering/conditions/0/operator\""),
-        (field("start_time", "exists", Json::Null), "\"/filtering/conditions/0/operator\""),
-        (field("start_time", "gt", json!("soon")), "\"/filtering/conditions/0/value\""),
-        (field("span_type", "in", json!("tool")), "\"/filtering/conditions/0/value\""),
-        (attribute("n", "btwn", json!([1])), "\"/filtering/conditions/0/value\""),
-        (attribute("n", "contains", json!(5)), "\"/filtering/conditions/0/value\""),
-        (field("span_type", "is", json!(5)), "\"/filtering/conditions/0/value\""),
-        (field("attributes", "gt", json!(5)), "\"/filtering/conditions/0/key\""),
-        (json!({"field": "span_type", "key": "a", "value": "tool"}), "\"/filtering/conditions/0/key\""),
+        (
+            json!({"field": "name", "value": 1}),
+            "\"/filtering/conditions/0/field\"",
+        ),
+        (
+            field("span_type", "contains", json!("x")),
+            "\"/filtering/conditions/0/operator\"",
+        ),
+        (
+            field("span_name", "similar", json!("x")),
+            "\"/filtering/conditions/0/operator\"",
+        ),
+        (
+            field("content", "is", json!("x")),
+            "\"/filtering/conditions/0/operator\"",
+        ),
+        (
+            field("start_time", "exists", Json::Null),
+            "\"/filtering/conditions/0/operator\"",
+        ),
+        (
+            field("start_time", "gt", json!("soon")),
+            "\"/filtering/conditions/0/value\"",
+        ),
+        (
+            field("span_type", "in", json!("tool")),
+            "\"/filtering/conditions/0/value\"",
+        ),
+        (
+            attribute("n", "btwn", json!([1])),
+            "\"/filtering/conditions/0/value\"",
+        ),
+        (
+            attribute("n", "contains", json!(5)),
+            "\"/filtering/conditions/0/value\"",
+        ),
+        (
+            field("span_type", "is", json!(5)),
+            "\"/filtering/conditions/0/value\"",
+        ),
+        (
+            field("attributes", "gt", json!(5)),
+            "\"/filtering/conditions/0/key\"",
+        ),
+        (
+            json!({"field": "span_type", "key": "a", "value": "tool"}),
+            "\"/filtering/conditions/0/key\"",
+        ),
     ] {
         assert_eq!(fits(condition.clone()), expected, "{condition}");
     }
@@ -133,7 +228,9 @@ fn groups_are_combined() {
     let group = |operator: &str, conditions: Json| {
         let filter = json!({"operator": operator, "conditions": conditions});
         match SpanFilter::read(&filter, "/f") {
-            Ok(filter) => filter.fits(span().as_object().expect("an object")).to_string(),
+            Ok(filter) => filter
+                .fits(span().as_object().expect("an object"))
+                .to_string(),
             Err(error) => error.details.expect("details")["path"].to_string(),
         }
     };
@@ -146,12 +243,20 @@ fn groups_are_combined() {
         ("nor", json!([chat, chat]), "true"),
         ("nor", json!([tool, chat]), "false"),
         ("not", json!([]), "true"),
-        ("and", json!([{"operator": "not", "conditions": [{"operator": "or", "conditions": [chat]}]}]), "true"),
+        (
+            "and",
+            json!([{"operator": "not", "conditions": [{"operator": "or", "conditions": [chat]}]}]),
+            "true",
+        ),
         ("not", json!([tool, chat]), "\"/f/conditions\""),
         ("xor", json!([tool]), "\"/f/operator\""),
         ("and", json!("tool"), "\"/f/conditions\""),
     ] {
-        assert_eq!(group(operator, conditions.clone()), expected, "{operator} {conditions}");
+        assert_eq!(
+            group(operator, conditions.clone()),
+            expected,
+            "{operator} {conditions}"
+        );
     }
     let many = json!(vec![tool.clone(); 65]);
     assert_eq!(group("and", many), "\"/f\"");
@@ -178,8 +283,14 @@ fn a_trace_is_returned_in_order_with_what_each_call_gave() {
         let spans = answer["spans"].as_array().expect("spans").clone();
         assert_eq!(answer["count"], spans.len(), "{answer}");
         assert_eq!(answer["next"], Json::Null);
-        let names: Vec<&str> = spans.iter().filter_map(|it| it["span_name"].as_str()).collect();
-        assert_eq!(names, ["invoke_workflow digest", "function one", "function bad"]);
+        let names: Vec<&str> = spans
+            .iter()
+            .filter_map(|it| it["span_name"].as_str())
+            .collect();
+        assert_eq!(
+            names,
+            ["invoke_workflow digest", "function one", "function bad"]
+        );
         let root = &spans[0];
         assert_eq!(root["parent_id"], Json::Null);
         assert_eq!(root["span_type"], "workflow");
@@ -191,13 +302,29 @@ fn a_trace_is_returned_in_order_with_what_each_call_gave() {
         let bad = &spans[2];
         assert_eq!(bad["status_code"], "STATUS_CODE_ERROR");
         let error = &bad["attributes"]["output"]["value"];
-        assert!(error["error"].as_str().is_some_and(|it| it.contains("no luck")), "{bad}");
+        assert!(
+            error["error"]
+                .as_str()
+                .is_some_and(|it| it.contains("no luck")),
+            "{bad}"
+        );
         assert!(error["code"].is_string(), "{bad}");
         // Other ways to write the trace.
         let trace = root["trace_id"].as_str().expect("a trace");
         assert_eq!(trace.len(), 32);
-        let uuid = [&trace[..8], &trace[8..12], &trace[12..16], &trace[16..20], &trace[20..]].join("-");
-        for written in [trace.to_owned(), uuid, format!("0x{}", trace.to_uppercase())] {
+        let uuid = [
+            &trace[..8],
+            &trace[8..12],
+            &trace[12..16],
+            &trace[16..20],
+            &trace[20..],
+        ]
+        .join("-");
+        for written in [
+            trace.to_owned(),
+            uuid,
+            format!("0x{}", trace.to_uppercase()),
+        ] {
             let same = project.call("query_spans", of_trace(&written)).await;
             assert_eq!(same, answer, "{written}");
         }
@@ -214,7 +341,12 @@ fn pages_continue_where_they_ended() {
         for _ in 0..3 {
             project.run_again().await;
         }
-        let all = project.call("query_spans", json!({"fields": ["span_name", "attributes.output.value"]})).await;
+        let all = project
+            .call(
+                "query_spans",
+                json!({"fields": ["span_name", "attributes.output.value"]}),
+            )
+            .await;
         assert_eq!(all["count"], 16, "{all}");
         let span = &all["spans"][0];
         let names: Vec<&String> = span.as_object().expect("an object").keys().collect();
@@ -227,7 +359,9 @@ fn pages_continue_where_they_ended() {
                 let page = project.call("query_spans", arguments.clone()).await;
                 let spans = page["spans"].as_array().expect("spans");
                 ids.extend(spans.iter().map(|it| it["span_id"].to_string()));
-                let Some(next) = page["next"].as_str() else { break };
+                let Some(next) = page["next"].as_str() else {
+                    break;
+                };
                 arguments["windowing"]["next"] = json!(next);
             }
             assert_eq!(ids.len(), 16, "{order}");
@@ -240,7 +374,10 @@ fn pages_continue_where_they_ended() {
             (json!({"windowing": {"limit": 1001}}), "/windowing/limit"),
             (json!({"windowing": {"interval": 5}}), "/windowing/interval"),
             (json!({"windowing": {"rate": 0.5}}), "/windowing/rate"),
-            (json!({"windowing": {"oldest": "soon"}}), "/windowing/oldest"),
+            (
+                json!({"windowing": {"oldest": "soon"}}),
+                "/windowing/oldest",
+            ),
             (json!({"windowing": {"next": "abc"}}), "/windowing/next"),
             (json!({"fields": ["name"]}), "/fields/0"),
             (json!({"query_ref": {}}), "/query_ref"),
@@ -266,7 +403,9 @@ fn annotations_are_events_of_the_own_trace() {
         let other = project.run_again().await;
         *project.caller.borrow_mut() = Some(run.clone());
         // Clients may wrap the arguments.
-        let made = project.call("annotate_trace", json!({"annotation": note})).await;
+        let made = project
+            .call("annotate_trace", json!({"annotation": note}))
+            .await;
         let made = &made["annotation"];
         assert_eq!(made["data"], note["data"], "{made}");
         let mut named = note.clone();

@@ -29,6 +29,8 @@ const LIMIT_OF_TRACE: usize = 10_000;
 const LIMIT_MAX: usize = 1_000;
 /// Maximum number of journals that one query reads.
 const RUNS_MAX: usize = 1_000;
+/// How long one query reads journals, in milliseconds. A page that ends then has `next`.
+const READ_MS: i64 = 8_000;
 /// Number of runs that are listed at a time.
 const PAGE: usize = 200;
 /// Longer texts are cut for models.
@@ -318,6 +320,7 @@ impl Place {
 async fn of_runs(cx: &KitCall<'_>, query: &Query) -> Result<Found, KitError> {
     let mut place = Place::read(query.next.as_deref());
     let (mut found, mut read): (Vec<Span>, usize) = (Vec::new(), 0);
+    let until_ms = cx.engine.now_ms().saturating_add(READ_MS);
     loop {
         let page = RunQuery {
             flow: query.filter.flow().map(str::to_owned),
@@ -347,7 +350,7 @@ async fn of_runs(cx: &KitCall<'_>, query: &Query) -> Result<Found, KitError> {
                 };
                 continue;
             }
-            if read >= RUNS_MAX {
+            if read >= RUNS_MAX || read > 0 && cx.engine.now_ms() > until_ms {
                 return Ok((found, Some(place.next())));
             }
             read += 1;
