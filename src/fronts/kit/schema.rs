@@ -143,6 +143,9 @@ fn shown(value: &Json) -> String {
     }
 }
 
+/// Arguments that share a name with what the server binds and are something else: the slug of a connection.
+const OWN: &[(&str, &str)] = &[("request_connection", "slug")];
+
 /// Returns what is wrong with a row of the catalogue: every schema of an object is closed, nothing that the server binds is in
 /// it, and what only reads asks nobody.
 pub fn problems(tool: &Tool) -> Vec<String> {
@@ -150,7 +153,8 @@ pub fn problems(tool: &Tool) -> Vec<String> {
     let input = (tool.input)();
     open_places(&input, "", &mut problems);
     for field in tool.bound.iter().flat_map(|bound| bound.fields()) {
-        if input["properties"].get(field).is_some() {
+        let is_own = OWN.contains(&(tool.name, *field));
+        if !is_own && input["properties"].get(field).is_some() {
             problems.push(format!("the bound field `{field}` is in the schema"));
         }
     }
