@@ -354,6 +354,18 @@ mod tests {
             "[range(100000000)] | length",
             "the jq filter needs too much time or memory",
         );
+        check(
+            "[range(5000)] | map(\"ab\") | join(\"\") | gsub(\"(?=b)b\"; \"c\") | length",
+            "10000",
+        );
+        check(
+            "[range(20000)] | map(\"ab\") | join(\"\") | gsub(\"(?=b)b\"; \"c\") | length",
+            "the jq filter needs too much time or memory",
+        );
+        check(
+            "\"a\" * 60 | test(\"(a|aa)+(?=b)b\")",
+            "the jq filter needs too much time or memory",
+        );
         let deep = format!("{}1{}", "[".repeat(90), "]".repeat(90));
         check(&deep, "the jq filter is nested too deeply");
     }

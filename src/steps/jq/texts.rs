@@ -42,6 +42,12 @@ pub(super) const KNOWN: &[(&str, usize)] = &[
 ];
 /// Maximum number of steps back of one search.
 const BACKTRACKS: usize = 100_000;
+/// What a match of an expression costs that may go back: a search of it takes longer than a linear one.
+const BACK: usize = 400;
+/// What makes an expression go back.
+const LOOKS_BACK: &[&str] = &[
+    "(?=", "(?!", "(?<=", "(?<!", "(?>", "(?(", "*+", "++", "?+", "\\k", "\\K", "\\G",
+];
 /// Maximum size of a compiled expression.
 const PATTERN_BYTES: usize = 1 << 20;
 
@@ -83,6 +89,8 @@ struct Search {
     is_global: bool,
     /// Whether empty matches are left out.
     is_filled: bool,
+    /// What each match costs.
+    cost: usize,
 }
 
 impl Search {
@@ -120,8 +128,12 @@ impl Search {
         let regex = regex.map_err(|error| {
             Stop::error(format!("`{text}` is not a regular expression: {error}"))
         })?;
+        let refers_back =
+            (b'1'..=b'9').any(|digit| text.contains(&format!("\\{}", char::from(digit))));
+        let goes_back = refers_back || LOOKS_BACK.iter().any(|part| text.contains(part));
         Ok(Search {
             regex,
+            cost: if goes_back { BACK } else { 4 },
             is_global: search.0,
             is_filled: search.1,
         })
@@ -132,7 +144,7 @@ impl Search {
         for found in self.regex.captures_iter(text) {
             // A search that goes back too often needs too much.
             let found = found.map_err(|_| Stop::Budget)?;
-            run.spend(found.len() + 4)?;
+            run.spend(found.len() + self.cost)?;
             let is_empty = found.get(0).is_none_or(|it| it.as_str().is_empty());
             if !(self.is_filled && is_empty) {
                 all.push(found);
