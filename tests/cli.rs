@@ -111,6 +111,8 @@ mod http_reach;
 mod http_sweep;
 mod import_n8n;
 mod install;
+#[cfg(unix)]
+mod installations;
 mod jobs;
 mod kill;
 mod kit;

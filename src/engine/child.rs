@@ -135,7 +135,10 @@ async fn start_in(
         id: id.clone(),
         external_id: external_id.as_deref().map(str::to_owned),
         program: loaded.program,
-        flow: loaded.flow.slug.to_string(),
+        flow: match cx.installation() {
+            Some(installation) => installation.flow.calling(&slug).to_string(),
+            None => slug.to_string(),
+        },
         input: text,
         seed: place
             .bytes()

@@ -1,7 +1,7 @@
 //! The engine's outside: starting runs, executing them, looking at them, answering their waits.
 
 use std::cell::RefCell;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -19,6 +19,7 @@ use crate::error::EngineError;
 use crate::flow::Checked;
 use crate::format::{Formats, ProjectView};
 use crate::ids::RunId;
+use crate::installation::InstalledFlow;
 use crate::limits::Limits;
 use crate::natives;
 use crate::permission::Permissions;
@@ -114,6 +115,22 @@ pub struct StartOptions {
     pub profile: Option<String>,
     /// The trace of the caller that starts it.
     pub trace: Option<TraceOrigin>,
+    /// The installation that it is of.
+    pub installation: Option<StartedInstallation>,
+}
+
+/// The installation of a run to be.
+#[derive(Debug, Clone)]
+pub struct StartedInstallation {
+    pub flow: InstalledFlow,
+    /// Names of connections, by slot.
+    pub set: BTreeMap<String, String>,
+    /// The values of the setup forms.
+    pub setup: Value,
+    /// Whether the flow came in a package, so that the project's permissions are not its own.
+    pub is_outside: bool,
+    /// How many tokens models may use in all its runs together.
+    pub max_tokens: Option<i64>,
 }
 
 impl StartOptions {
@@ -129,6 +146,7 @@ impl StartOptions {
             timeout: None,
             profile: None,
             trace: None,
+            installation: None,
         }
     }
 }
@@ -136,6 +154,8 @@ impl StartOptions {
 /// Runs flows, durably. Lives on one thread, in a current-thread tokio runtime.
 pub struct Engine {
     pub(crate) services: Rc<Services>,
+    /// Those that runs of the project have: what installations keep is not among them.
+    pub(crate) of_runs: Rc<Services>,
     pub(crate) persist: Option<Rc<dyn Persist>>,
     pub(crate) coverage: Option<Rc<Coverage>>,
     pub(crate) library: fn(&Session),
@@ -163,14 +183,17 @@ impl Engine {
     pub(crate) fn services_of(&self, bindings: Option<&str>) -> Result<Rc<Services>, EngineError> {
         let bindings = Bindings::decode(bindings)?;
         if bindings == self.bindings {
-            return Ok(self.services.clone());
+            return Ok(self.of_runs.clone());
+        }
+        if let Some(installed) = &bindings.installation {
+            return self.services_of_installation(installed, &bindings);
         }
         Ok(Rc::new(Services {
             settings: bindings.apply(&self.settings)?,
             profile: bindings.profile,
             is_outside: bindings.is_outside,
             test: bindings.test,
-            ..Services::clone(&self.services)
+            ..Services::clone(&self.of_runs)
         }))
     }
 

@@ -15,6 +15,7 @@ mod debug;
 mod draft;
 mod dry_run;
 mod end;
+mod facts;
 mod handles;
 mod host;
 mod nested;
@@ -24,6 +25,7 @@ mod probe;
 mod report;
 mod requests;
 mod run_tree;
+mod tokens;
 pub(crate) mod trace;
 mod turn;
 mod underway;
@@ -62,7 +64,6 @@ use crate::sealed;
 use crate::sessions::Prepared;
 use crate::spans::{Recorder, RunFacts};
 use crate::step::{Cutoff, Scope, Services};
-use crate::trace::RunTrace;
 use crate::{Interrupt, SessionUse};
 
 use branch::Branch;
@@ -73,6 +74,7 @@ pub(crate) use dry_run::{
 };
 pub use dry_run::{Difference, NextStep, Resolution};
 use end::{Executed, stored_outcome};
+pub(crate) use facts::Facts;
 use host::{CancelRequests, FlowHost, Shared};
 pub(crate) use run_tree::RunTree;
 use usage::Usage;
@@ -322,37 +324,6 @@ pub(crate) struct Place {
     pub services: Rc<Services>,
 }
 
-/// The columns of a run's row that do not change during a pass.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Facts {
-    pub has_parent: bool,
-    pub invocation: Option<String>,
-    pub pass: i64,
-    pub seed: u64,
-    pub deadline_ms: Option<i64>,
-    /// Whether the row already records that the run is being unwound.
-    pub is_unwinding: bool,
-    /// The run's place in traces; `None` for executions that are not a run of a flow.
-    pub trace: Option<RunTrace>,
-    /// Whether no flow runs, and steps are requested at a prompt.
-    pub is_prompt: bool,
-}
-
-impl Facts {
-    fn of(row: &RunRow) -> Facts {
-        Facts {
-            has_parent: row.parent.is_some(),
-            invocation: row.invocation.clone(),
-            pass: row.pass,
-            seed: row.seed,
-            deadline_ms: row.deadline_ms,
-            is_unwinding: row.is_unwinding,
-            trace: Some(row.in_trace()),
-            is_prompt: false,
-        }
-    }
-}
-
 /// One execution of one run.
 pub(crate) struct Executor<'a> {
     engine: &'a Engine,
@@ -387,6 +358,8 @@ pub(crate) struct Executor<'a> {
     again: RefCell<Option<String>>,
     /// The locals that the flow has noted for the step that it requests next.
     locals: RefCell<Value>,
+    /// The tokens that models have used in this pass: see [`tokens`].
+    tokens: Cell<i64>,
     /// Executes the children of this run.
     tree: Rc<RunTree>,
     /// Whether the run is over: a request without an answer in the journal is an error.
@@ -453,6 +426,7 @@ impl<'a> Executor<'a> {
             is_compensating: Cell::new(false),
             again: RefCell::default(),
             locals: RefCell::new(Value::Nil),
+            tokens: Cell::new(0),
             tree: Rc::default(),
             replay_only: false,
             dry_run: None,

@@ -23,6 +23,7 @@ mod error;
 pub mod events;
 mod execute;
 mod feed;
+mod installed;
 mod interactive;
 pub mod interfaces;
 pub mod jobs;
@@ -43,6 +44,7 @@ mod report;
 pub mod resources;
 mod runs;
 pub mod schedules;
+mod scoped;
 pub mod sealed;
 pub mod server_secrets;
 mod sessions;
@@ -64,7 +66,7 @@ pub(crate) use flowstone_flow::{
     natives, packaged, permission, retention, retry, schedule, step,
 };
 pub use flowstone_model::{
-    blob, changeset, codec, diagnostic, duration, feed_event, form, ids, json, kv, limits, ports,
+    blob, changeset, codec, diagnostic, duration, feed_event, form, ids, installation, json, kv, limits, ports,
     private, registry, resource, rooted, schema, server_file, table, text, token, trace, viewer,
 };
 
@@ -74,7 +76,7 @@ pub use clock::SystemClock;
 pub use control::CancelOutcome;
 pub use debugger::{Debugger, DecideStep, StepDecision, StepStop};
 pub use direct::Direct;
-pub use engine::{Engine, EngineConfig, StartOptions};
+pub use engine::{Engine, EngineConfig, StartOptions, StartedInstallation};
 pub use error::EngineError;
 pub use execute::{Difference, ExecuteOptions, NextStep, Resolution, Stay};
 pub use feed::{FeedState, Feeds, ProjectEvents, ProjectFeed, RunEvents, RunFeed};

@@ -6,10 +6,12 @@ use std::rc::Rc;
 use crate::bindings::Bindings;
 use crate::child::CallFlow;
 use crate::engine::{Engine, EngineConfig, RecordIds};
+use crate::installation::Namespace;
 use crate::limits::Limits;
 use crate::natives::fanout::Fanout;
 use crate::ports::Durability;
 use crate::redact::Redactors;
+use crate::scoped::scoped;
 use crate::sessions::Sessions;
 use crate::step::{Services, Step, StepContext};
 
@@ -17,8 +19,7 @@ impl Engine {
     /// Returns an engine over the stores of a project.
     pub fn open(config: EngineConfig) -> Engine {
         let bound = config.bindings.apply(&config.settings);
-        Engine {
-            services: Rc::new(Services {
+        let services = Services {
                 steps: with_builtin(config.steps),
                 stores: config.stores,
                 clock: config.clock,
@@ -36,7 +37,15 @@ impl Engine {
                 is_outside: false,
                 test: config.bindings.test,
                 formats: config.formats,
-            }),
+                installation: None,
+        };
+        let of_runs = Services {
+            stores: scoped(&services.stores, Namespace::Project),
+            ..services.clone()
+        };
+        Engine {
+            services: Rc::new(services),
+            of_runs: Rc::new(of_runs),
             persist: config.persist,
             library: config.library,
             coverage: config.coverage,
@@ -69,6 +78,7 @@ impl Engine {
                 base_ms,
                 count: Cell::new(0),
             }),
+            of_runs: services.clone(),
             services,
         }
     }

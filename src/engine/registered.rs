@@ -100,16 +100,25 @@ pub(crate) fn target_of(run: &RunRow) -> Option<Target> {
 /// Returns the version of a flow that a run calls: the one that its pointer named when the run at the root of its tree was
 /// created, so that all calls of a tree get the same one, whatever is released meanwhile.
 pub(crate) async fn version_for(
-    (registry, runs): (&dyn Registry, &dyn Runs),
+    rows: (&dyn Registry, &dyn Runs),
     parent: &RunRow,
     (slug, target): (&str, Target),
+) -> Result<Option<VersionRow>, StoreError> {
+    version_of(rows, parent, (&FlowName::local(slug), target)).await
+}
+
+/// As [`version_for`], of a flow in any workspace.
+pub(crate) async fn version_of(
+    (registry, runs): (&dyn Registry, &dyn Runs),
+    parent: &RunRow,
+    (flow, target): (&FlowName, Target),
 ) -> Result<Option<VersionRow>, StoreError> {
     let root = match &parent.parent {
         Some(above) => runs.find(&above.root).await?,
         None => None,
     };
     let at_ms = root.map_or(parent.created_ms, |root| root.created_ms);
-    registry.as_of(&FlowName::local(slug), target, at_ms).await
+    registry.as_of(flow, target, at_ms).await
 }
 
 /// What the registry says about the flows of a project: which versions are live, and which flows do not start.

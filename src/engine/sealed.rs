@@ -294,14 +294,38 @@ impl Engine {
             changed += changes.len();
             self.services.stores.runs.reseal(changes).await?;
         }
+        self.renew_installations(vault).await?;
         if forget && !keys.is_environment {
             vault.forget_old().map_err(SealError::Unsealed)?;
         }
         Ok(changed)
     }
 
+    /// Encrypts the setup values of installations under the current key.
+    async fn renew_installations(&self, vault: &dyn Vault) -> Result<(), EngineError> {
+        let installations = &self.services.stores.installations;
+        for mut row in installations.installations(None).await? {
+            let whose = RunId::from_text(row.at.to_string());
+            let setup = renewed(vault, &whose, &row.setup)?;
+            if setup != row.setup {
+                row.setup = setup;
+                row.changes += 1;
+                if !installations.change_installation(row.clone()).await? {
+                    return Err(EngineError::Internal(format!(
+                        "the installation {} was changed meanwhile; repeat the command",
+                        row.at
+                    )));
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Checks that everything can be decrypted: a new key beside a wrong one would hide that the right one is missing.
     async fn check_sealed(&self, vault: &dyn Vault) -> Result<(), EngineError> {
+        for row in self.services.stores.installations.installations(None).await? {
+            opened(vault, &RunId::from_text(row.at.to_string()), &row.setup)?;
+        }
         let mut after = None;
         loop {
             let runs = &self.services.stores.runs;
@@ -397,6 +421,29 @@ pub(crate) fn left_out(row: &RunRow) -> Result<Option<String>, EngineError> {
         Some((paths, _)) => Ok(Some(written(&paths, None)?)),
         None => Ok(None),
     }
+}
+
+/// Returns a stored input with its secrets. Errors call it `whose`.
+pub(crate) fn open_stored(
+    vault: &dyn Vault,
+    stored: &str,
+    whose: &str,
+) -> Result<Value, EngineError> {
+    let split = split(stored);
+    let mut input = codec::decode(split.shown)?;
+    let parts = split.sealed.map(read).transpose()?.flatten();
+    let Some((paths, Some(envelope))) = parts else {
+        return Ok(input);
+    };
+    let plain = vault.open(&envelope).map_err(|cause| SealError::Vault {
+        run: whose.to_owned(),
+        cause,
+    })?;
+    let values = codec::decode(&String::from_utf8_lossy(&plain))?;
+    for (path, value) in paths.iter().zip(vector(&values).unwrap_or_default()) {
+        input = with(&input, path, value);
+    }
+    Ok(input)
 }
 
 fn open(vault: &dyn Vault, row: &RunRow) -> Result<Opened, EngineError> {

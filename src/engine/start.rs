@@ -2,13 +2,14 @@
 
 use flowstone_lang::value::Value;
 
-use crate::bindings::Bindings;
+use crate::bindings::{Bindings, Installed};
 use crate::codec;
 use crate::engine::{Engine, StartOptions};
 use crate::error::EngineError;
 pub use crate::error::MOST_STARTS;
 use crate::flow::{Flow, InputError, LoadedFlow, activated, coerce_input, name_of};
 use crate::ids::RunId;
+use crate::installation::InstalledFlow;
 use crate::ports::{
     Admission, BulkAdmission, Delivered, Delivery, Entry, LimitRule, NewReceipt, NewRun,
     PastDelivery, QueuePlace, RunStatus, SlotRule, StartDecision, StartRules, Stores,
@@ -45,6 +46,14 @@ pub enum SubmittedMany {
     Started(Vec<Started>),
     /// They were asked for before.
     Known(PastDelivery),
+}
+
+/// See [`Engine::start_place`].
+pub(crate) struct StartPlace {
+    pub bindings: Bindings,
+    pub settings: Value,
+    /// The name of the flow that the run has.
+    pub name: String,
 }
 
 /// A start that takes place once, however often it is asked for.
@@ -210,12 +219,11 @@ impl Engine {
         options: StartOptions,
     ) -> Result<(NewRun, Value), EngineError> {
         let flow = &loaded.flow;
-        let mut bindings = self.bindings_of(loaded);
-        let mut settings = self.services.settings.clone();
-        if options.profile.is_some() {
-            bindings.profile = options.profile;
-            settings = bindings.apply(self.unbound_settings())?;
-        }
+        let StartPlace {
+            bindings,
+            settings,
+            name,
+        } = self.start_place(loaded, &options)?;
         let input = coerce_input(flow, options.invocation.as_deref(), &options.input)?;
         let input = activated(flow, &settings, input)?;
         let now_ms = self.services.clock.now_ms();
@@ -223,7 +231,7 @@ impl Engine {
             id: RunId::new(now_ms, self.services.random.next()),
             external_id: options.external_id,
             program: loaded.program.clone(),
-            flow: flow.slug.to_string(),
+            flow: name,
             input: self.stored_input((flow, options.invocation.as_deref()), &input, &[])?,
             seed: self.services.random.next(),
             now_ms,
@@ -242,6 +250,42 @@ impl Engine {
             is_taken: !options.is_left,
         };
         Ok((run, input))
+    }
+
+    /// Returns under which name, and with which settings and bindings, a run starts.
+    pub(crate) fn start_place(
+        &self,
+        loaded: &LoadedFlow,
+        options: &StartOptions,
+    ) -> Result<StartPlace, EngineError> {
+        let flow = &loaded.flow;
+        if let Some(installation) = &options.installation {
+            let bindings = Bindings {
+                set: installation.set.clone(),
+                is_outside: installation.is_outside,
+                installation: Some(Installed {
+                    flow: installation.flow.to_string(),
+                    max_tokens: installation.max_tokens,
+                }),
+                ..Bindings::default()
+            };
+            return Ok(StartPlace {
+                bindings,
+                settings: setup_settings(flow, installation.setup.clone()),
+                name: installation.flow.to_string(),
+            });
+        }
+        let mut bindings = self.bindings_of(loaded);
+        let mut settings = self.services.settings.clone();
+        if options.profile.is_some() {
+            bindings.profile.clone_from(&options.profile);
+            settings = bindings.apply(self.unbound_settings())?;
+        }
+        Ok(StartPlace {
+            bindings,
+            settings,
+            name: flow.slug.to_string(),
+        })
     }
 
     /// Returns what a new run of a flow keeps.
@@ -294,6 +338,12 @@ impl Engine {
     }
 }
 
+/// Returns settings that have the setup values of a flow, and nothing else.
+pub(crate) fn setup_settings(flow: &Flow, setup: Value) -> Value {
+    let of_flow = Value::map([(Value::keyword(&flow.slug), setup)]);
+    Value::map([(Value::keyword("setup"), of_flow)])
+}
+
 /// Adds a run by the rules of its flow. Its key is filled in.
 pub(crate) async fn admit(
     stores: &Stores,
@@ -333,7 +383,7 @@ pub(crate) fn with_rules(
         run.external_id = None;
         return Ok((run, StartRules::default()));
     }
-    let (rules, key) = rules(flow, input)?;
+    let (rules, key) = rules((flow, &run.flow), input)?;
     run.key = key;
     Ok((run, rules))
 }
@@ -392,12 +442,15 @@ fn refuse_secret_keys(flow: &Flow, invocation: Option<&str>) -> Result<(), Engin
 }
 
 /// Returns what the start with this input has to pass, and the key.
-fn rules(flow: &Flow, input: &Value) -> Result<(StartRules, Option<String>), EngineError> {
+fn rules(
+    (flow, named): (&Flow, &str),
+    input: &Value,
+) -> Result<(StartRules, Option<String>), EngineError> {
     let starts = &flow.starts;
     let mut rules = StartRules::default();
     let mut key = None;
     if let Some(concurrency) = &starts.concurrency {
-        let mut name = flow.slug.to_string();
+        let mut name = named.to_owned();
         if let Some(path) = &concurrency.key {
             let value = value_at(flow, input, path, ":concurrency :key-field")?;
             name = format!("{name} {value}");
@@ -411,8 +464,11 @@ fn rules(flow: &Flow, input: &Value) -> Result<(StartRules, Option<String>), Eng
     }
     if let Some(limits) = &starts.limits {
         let mut name = match &limits.scope {
-            Some(scope) => format!("scope {scope}"),
-            None => format!("flow {}", flow.slug),
+            Some(scope) => match InstalledFlow::read(named) {
+                Some(installed) => format!("scope {scope} of {}", installed.at),
+                None => format!("scope {scope}"),
+            },
+            None => format!("flow {named}"),
         };
         if let Some(path) = &limits.key {
             let value = value_at(flow, input, path, ":limits :key")?;

@@ -22,6 +22,8 @@ pub struct Bindings {
     pub is_outside: bool,
     /// The run is a test, and so is every run that it starts.
     pub test: Option<TestMode>,
+    /// The installation that the run is of. Its run has these connections only.
+    pub installation: Option<Installed>,
 }
 
 /// How a run of kind test treats changes of the world outside.
@@ -45,6 +47,15 @@ impl TestMode {
         let all = [TestMode::Live, TestMode::Dry];
         all.into_iter().find(|mode| mode.name() == name)
     }
+}
+
+/// The installation of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Installed {
+    /// As [`crate::installation::InstalledFlow`] is written.
+    pub flow: String,
+    /// How many tokens models may use in all its runs together.
+    pub max_tokens: Option<i64>,
 }
 
 /// The reason why a run's bindings cannot be applied to the project's settings.
@@ -101,6 +112,12 @@ impl Bindings {
         ];
         let whole = whole.into_iter().chain(self.is_outside.then_some(outside));
         let whole = whole.chain(test);
+        let installed = self.installation.as_ref().map(|installed| {
+            let most = installed.max_tokens.map_or(Value::Nil, Value::Int);
+            let parts = Value::vector([text(&installed.flow), most]);
+            (Value::keyword("installation"), parts)
+        });
+        let whole = whole.chain(installed);
         let whole = Value::map(whole);
         codec::canonical(&whole).ok()
     }
@@ -124,7 +141,19 @@ impl Bindings {
             };
             set.insert(slot.to_owned(), name.to_owned());
         }
+        let installed = whole.get("installation").and_then(Value::as_vector);
+        let installation = installed.and_then(|parts| {
+            let mut parts = parts.iter();
+            Some(Installed {
+                flow: parts.next()?.as_str()?.to_owned(),
+                max_tokens: parts.next().and_then(Value::as_int),
+            })
+        });
+        if installation.is_none() && whole.get("installation").is_some() {
+            return Err(unreadable(text.to_owned()));
+        }
         Ok(Bindings {
+            installation,
             profile: profile.map(str::to_owned),
             set,
             is_outside: whole.get("outside").is_some_and(Value::is_truthy),
@@ -144,7 +173,10 @@ impl Bindings {
     /// # Errors
     /// Fails if the profile does not exist.
     pub fn apply(&self, settings: &Value) -> Result<Value, BindingsError> {
-        let mut settings = settings.clone();
+        let mut settings = match self.installation {
+            Some(_) => self.bound_only(settings),
+            None => settings.clone(),
+        };
         if let Some(name) = &self.profile {
             let over = profile(&settings, name)?;
             settings = merged(&settings, &over);
@@ -158,6 +190,35 @@ impl Bindings {
             settings = merged(&settings, &bindings);
         }
         Ok(settings)
+    }
+}
+
+impl Bindings {
+    /// Returns settings that have only the connections of the bindings, and no values for setup forms.
+    fn bound_only(&self, settings: &Value) -> Value {
+        let is_bound = |name: &Value| {
+            let name = name_of(name);
+            name.is_some_and(|name| self.set.values().any(|bound| **bound == *name))
+        };
+        let kept = |(key, value): (&Value, &Value)| {
+            let value = match name_of(key).as_deref() {
+                Some("bindings" | "profiles" | "setup") => return None,
+                Some("connections") => {
+                    let own = value.as_map().into_iter().flat_map(|map| map.iter());
+                    let own = own.filter(|(name, _)| is_bound(name));
+                    Value::map(own.map(|(name, value)| (name.clone(), value.clone())))
+                }
+                Some("llm-providers") => {
+                    let own = value.as_vector().into_iter().flat_map(|items| items.iter());
+                    let own = own.filter(|item| item.get("id").is_some_and(is_bound));
+                    Value::vector(own.cloned())
+                }
+                _ => value.clone(),
+            };
+            Some((key.clone(), value))
+        };
+        let entries = settings.as_map().into_iter().flat_map(|map| map.iter());
+        Value::map(entries.filter_map(kept))
     }
 }
 

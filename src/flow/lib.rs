@@ -42,7 +42,7 @@ pub mod tools;
 pub mod workspace;
 
 pub use flowstone_model::{
-    blob, changeset, codec, diagnostic, duration, ids, jobs, json, kv, limits, ports, private,
+    blob, changeset, codec, diagnostic, duration, ids, installation, jobs, json, kv, limits, ports, private,
     redact, registry, resource, rooted, schema, server_file, table, text, trace,
 };
 

@@ -18,7 +18,9 @@ use flowstone_lang::value::Value;
 pub use call::Cut;
 pub use call::Cutoff;
 pub use call::{code as code_function, run_code as call_code};
-pub use context::{ModelCall, Progress, Scope, Services, StepContext, StepRequest};
+pub use context::{
+    ModelCall, Progress, RunInstallation, Scope, Services, StepContext, StepRequest,
+};
 pub use error::{Retry, StepError};
 pub use gate::{Gate, Place, Readable, Writable, real as real_path};
 pub use nested::{NestedAnswer, NestedRequest, NestedResult, NestedSteps, error_of};

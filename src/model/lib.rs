@@ -15,6 +15,7 @@ pub mod duration;
 pub mod feed_event;
 pub mod form;
 pub mod ids;
+pub mod installation;
 pub mod jobs;
 pub mod json;
 pub mod kv;

@@ -12,6 +12,7 @@ mod counts;
 mod deliveries;
 mod exchanges;
 mod feed;
+mod installations;
 mod jobs;
 mod journal;
 mod listing;
@@ -48,6 +49,7 @@ pub use feed::{
     Event, EventKind, Feed, FeedDetail, FeedItem, FeedPage, FeedRow, ProjectFeedPage,
     ProjectFeedRow, WaitPlace,
 };
+pub use installations::Installations;
 pub use jobs::{JobAnswer, JobCall, JobClaim, JobQuery, JobReport, Jobs, MOST_JOBS};
 pub use journal::{Ack, Batch, Change, Durability, Entry, EntryKind, Journal, Receipt};
 pub use listing::{RunOrder, RunQuery, RunSummary};
@@ -121,6 +123,7 @@ pub struct Stores {
     pub tokens: Arc<dyn Tokens>,
     pub registry: Arc<dyn Registry>,
     pub triggers: Arc<dyn Triggers>,
+    pub installations: Arc<dyn Installations>,
     pub upkeep: Arc<dyn Upkeep>,
 }
 

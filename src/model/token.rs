@@ -9,6 +9,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest as _, Sha256};
 
+use crate::installation::{InstalledFlow, Namespace, Side};
+use crate::registry::DEFAULT_WORKSPACE;
+
 /// Prefix of every token.
 const PREFIX: &str = "fst";
 /// Prefix under which API keys show the same token.
@@ -115,6 +118,8 @@ pub struct TokenLimits {
     pub resources: Vec<String>,
     /// Types of jobs.
     pub job_types: Vec<String>,
+    /// The workspace that the token belongs to; `None`: [`DEFAULT_WORKSPACE`].
+    pub workspace: Option<String>,
 }
 
 /// A token, without its secret.
@@ -149,15 +154,63 @@ impl Token {
         self.scopes.contains(&scope) || self.scopes.contains(&Scope::Admin)
     }
 
-    /// Tells whether the token is limited to some flows.
-    pub fn is_limited_to_flows(&self) -> bool {
-        !self.limits.flows.is_empty() || !self.limits.labels.is_empty()
+    /// Returns the workspace that the token belongs to.
+    pub fn workspace(&self) -> &str {
+        let own = self.limits.workspace.as_deref();
+        own.unwrap_or(DEFAULT_WORKSPACE)
     }
 
-    /// Tells whether the token reaches a flow. If it is limited by flows and by labels, the flow must satisfy both.
+    /// Tells whether the token is that of the operator of the home, who sees all workspaces.
+    pub fn is_operator(&self) -> bool {
+        self.kind == TokenKind::Owner && self.limits.workspace.is_none()
+    }
+
+    /// Returns what the holder may see of a flow, by the name that its runs have, as far as workspaces decide.
+    pub fn side(&self, flow: &str) -> Side {
+        match self.is_operator() {
+            true => Side::Whole,
+            false => Side::of(self.workspace(), flow),
+        }
+    }
+
+    /// Tells whether what is in a part of the stores may be seen, as far as workspaces decide.
+    pub fn reaches_namespace(&self, namespace: &Namespace) -> bool {
+        self.is_operator()
+            || match namespace {
+                Namespace::Project => self.workspace() == DEFAULT_WORKSPACE,
+                Namespace::Installation(at) => self.workspace() == at.workspace,
+            }
+    }
+
+    /// Tells whether the token is limited to some flows, or to a workspace.
+    pub fn is_limited_to_flows(&self) -> bool {
+        !self.limits.flows.is_empty()
+            || !self.limits.labels.is_empty()
+            || self.limits.workspace.is_some()
+    }
+
+    /// Tells whether the token reaches all that belongs to a flow. If it is limited by flows and by labels, the flow must satisfy
+    /// both. Of an installed flow, each side reaches only some things: see [`Token::reaches_side`].
     pub fn reaches_flow(&self, slug: &str, labels: &[String]) -> bool {
+        self.side(slug).is_whole() && self.names_flow(slug, labels)
+    }
+
+    /// Returns the side of the token on a flow; [`Side::Neither`] if its limits leave the flow out.
+    pub fn reaches_side(&self, slug: &str, labels: &[String]) -> Side {
+        match self.names_flow(slug, labels) {
+            true => self.side(slug),
+            false => Side::Neither,
+        }
+    }
+
+    fn names_flow(&self, slug: &str, labels: &[String]) -> bool {
         let flows = &self.limits.flows;
-        let by_name = flows.is_empty() || flows.iter().any(|pattern| matches(pattern, slug));
+        let installed = InstalledFlow::read(slug);
+        let own = installed.as_ref().map(|installed| &*installed.flow.slug);
+        let fits = |pattern: &String| {
+            matches(pattern, slug) || own.is_some_and(|own| matches(pattern, own))
+        };
+        let by_name = flows.is_empty() || flows.iter().any(fits);
         let wanted = &self.limits.labels;
         let by_label = wanted.is_empty() || wanted.iter().any(|label| labels.contains(label));
         by_name && by_label
@@ -197,6 +250,7 @@ impl Token {
         let (own, wanted) = (&self.limits, &other.limits);
         let is_same_person = other.has_own_runs_only() && other.runs_of() == self.runs_of();
         (!self.has_own_runs_only() || is_same_person)
+            && (self.is_operator() || self.workspace() == other.workspace())
             && within(&own.flows, &wanted.flows)
             && within(&own.labels, &wanted.labels)
             && self.covers_resources(other)

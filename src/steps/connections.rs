@@ -144,6 +144,7 @@ const KEYS: &[&str] = &[
     "tls",
     "type",
     "webhook",
+    "workspace",
 ];
 
 /// Tells whether settings or flow describe a connection.

@@ -48,6 +48,7 @@ pub fn of_project(
         },
         derived: derived(settings, &known()),
         project: grants(":allow", settings.get("allow"))?,
+        known: known(),
         ..Permissions::default()
     };
     let flows = settings.get("flows").and_then(Value::as_map);

@@ -11,6 +11,7 @@ mod blobs;
 mod changesets;
 mod deliveries;
 mod feed;
+mod installations;
 mod jobs;
 mod journal;
 mod kv;
@@ -130,6 +131,7 @@ impl Memory {
             tokens: session.clone(),
             registry: session.clone(),
             triggers: session.clone(),
+            installations: session.clone(),
             upkeep: session,
         }
     }

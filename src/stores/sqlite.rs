@@ -12,6 +12,7 @@ mod delivery;
 mod failure;
 mod feed;
 mod import;
+mod installation;
 mod jobs;
 mod journal;
 pub mod kv;
@@ -186,6 +187,7 @@ fn stores(
         tokens: sqlite.clone(),
         registry: sqlite.clone(),
         triggers: sqlite.clone(),
+        installations: sqlite.clone(),
         upkeep: sqlite,
     }
 }

@@ -15,6 +15,7 @@ mod events;
 mod feed;
 mod flows;
 mod graph;
+mod installations;
 mod health;
 mod hooks;
 mod interfaces;
@@ -103,6 +104,7 @@ const OPERATIONS: &[fn() -> Operations] = &[
     flows::operations,
     jobs::operations,
     openapi::operations,
+    installations::operations,
     pages::operations,
     registry::operations,
     resources::operations,

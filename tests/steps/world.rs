@@ -178,6 +178,7 @@ impl World {
                 is_outside: false,
                 test: None,
                 formats: &[],
+                installation: None,
             }),
             progress: Rc::new(move |_: &StepPath, it| progress.borrow_mut().push(it)),
             revealed: Revealed::default(),
@@ -236,6 +237,7 @@ impl World {
             tokens: Arc::new(Nothing),
             registry: Arc::new(Nothing),
             triggers: Arc::new(Nothing),
+            installations: Arc::new(Nothing),
         }
     }
 

@@ -23,6 +23,7 @@ mod feed;
 mod forks;
 mod gate;
 mod in_doubt;
+mod installations;
 mod jobs;
 mod listing;
 mod lossy;
@@ -70,6 +71,7 @@ mod memory {
     mod feed;
     mod forks;
     mod in_doubt;
+mod installations;
     mod jobs;
     mod listing;
     mod model;

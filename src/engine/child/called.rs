@@ -18,7 +18,7 @@ use crate::json::from_json;
 use crate::ports::RunRow;
 use crate::registered;
 use crate::registry::{FlowName, Target, VersionRow};
-use crate::step::{StepContext, StepError};
+use crate::step::{RunInstallation, StepContext, StepError};
 
 /// Number of texts that a session reads. It keeps all of them.
 const TEXTS: u32 = 100;
@@ -66,6 +66,9 @@ pub(super) async fn program(
 async fn called(cx: &StepContext, parent: &RunRow, slug: &str) -> Result<Called, StepError> {
     let services = &cx.scope().services;
     let stores = cx.own_stores();
+    if let Some(installation) = cx.installation() {
+        return of_author(cx, parent, (installation, slug)).await;
+    }
     refuse_archived(cx, slug).await?;
     if let Some(target) = registered::target_of(parent) {
         let rows = (&*stores.registry, &*stores.runs);
@@ -95,6 +98,31 @@ async fn called(cx: &StepContext, parent: &RunRow, slug: &str) -> Result<Called,
         .compile(services.view(), &found.file.path)
         .await;
     compiled.map(Called::Compiled).map_err(not_compiled)
+}
+
+/// Finds a flow that a run of an installation calls: a version of the same author, as it was when the run at the top began. Files
+/// of the project are not the author's.
+async fn of_author(
+    cx: &StepContext,
+    parent: &RunRow,
+    (installation, slug): (&RunInstallation, &str),
+) -> Result<Called, StepError> {
+    let stores = cx.own_stores();
+    let flow = installation.flow.calling(slug).flow;
+    let target = Target::Live;
+    let rows = (&*stores.registry, &*stores.runs);
+    let version = registered::version_of(rows, parent, (&flow, target)).await?;
+    match version {
+        Some(version) => {
+            let checked = of_version(cx, &version, Some(target)).await?;
+            Ok(Called::Flow(Box::new(checked)))
+        }
+        None => {
+            let message = format!("the author of this flow has released no flow `{slug}`");
+            Err(StepError::new("E0545", "not-found", message)
+                .hint("an installed flow calls released flows of its author"))
+        }
+    }
 }
 
 /// Refuses to start an archived flow.
@@ -141,7 +169,10 @@ pub(super) async fn named(
     (slug, named): (&str, Named),
 ) -> Result<Checked, StepError> {
     let registry = &*cx.own_stores().registry;
-    let flow = FlowName::local(slug);
+    let flow = match cx.installation() {
+        Some(installation) => installation.flow.calling(slug).flow,
+        None => FlowName::local(slug),
+    };
     let row = registry.flow(&flow).await?;
     let (number, target) = match (&row, named) {
         (None, Named::Target(Target::Draft)) => return program(cx, parent, slug).await,
@@ -152,7 +183,9 @@ pub(super) async fn named(
             (live, Some(Target::Live))
         }
     };
-    refuse_archived(cx, slug).await?;
+    if cx.installation().is_none() {
+        refuse_archived(cx, slug).await?;
+    }
     let Some(number) = number else {
         let message = format!("the flow `{slug}` has no released version");
         return Err(

@@ -91,6 +91,7 @@ pub async fn play(
                 priority: None,
                 timeout: None,
                 profile: None,
+                installation: None,
                 trace: None,
             },
         )

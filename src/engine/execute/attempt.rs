@@ -17,7 +17,9 @@ use crate::codec;
 use crate::expect;
 use crate::limits;
 use crate::observer::RunEvent;
+use crate::installation::Namespace;
 use crate::ports::{Change, Entry, EntryKind, StoreError, StoreOp};
+use crate::scoped;
 use crate::state::Event;
 use crate::step::{Effect, Outcome, Retry, StepError};
 
@@ -61,6 +63,8 @@ impl Executor<'_> {
         let performed = loop {
             // Pinned here: passed by value, it would take its memory twice while the step waits.
             let performing = pin!(async {
+                cx.check_kind()?;
+                self.check_tokens(call).await?;
                 if let Some((persist, config)) = self.persistence(call)? {
                     persist.check(cx.kind(), &config)?;
                     cx.check_persist(&config)?;
@@ -274,6 +278,7 @@ impl Executor<'_> {
         let call = request.call;
         Ok(match outcome {
             Outcome::Value(value) => {
+                self.count_live(call, &value).await?;
                 let text = codec::encode(&value);
                 self.shared.heap.within(|| drop(value));
                 match text {
@@ -353,6 +358,17 @@ impl Executor<'_> {
         Ok(text)
     }
 
+    /// Places the names in a change where the run, or the author of its flow, has them.
+    async fn placed(&self, call: &StepCall<'_>, op: StoreOp) -> Result<StoreOp, StoreError> {
+        let stores = self.engine.stores();
+        let namespace = match &self.scope.services.installation {
+            None => Namespace::Project,
+            Some(installation) if call.branch.is_of_author() => installation.author_namespace(),
+            Some(installation) => installation.flow.at.namespace(),
+        };
+        scoped::placed(stores, namespace, op).await
+    }
+
     /// Performs an operation of the store, with an entry of the given kind for its result.
     pub(super) async fn perform_as(
         &self,
@@ -361,6 +377,7 @@ impl Executor<'_> {
         op: StoreOp,
         cost: Option<Entry>,
     ) -> Result<String, StoreError> {
+        let op = self.placed(call, op).await?;
         let entry = call.entry(self, kind, String::new());
         let mut changes = vec![Change::Perform {
             op: Box::new(op),

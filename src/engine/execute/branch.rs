@@ -30,6 +30,8 @@ pub(crate) struct Branch {
     rules: Option<Value>,
     /// Texts of its request that are made from the run's id.
     own_texts: Vec<String>,
+    /// Whether what its request names belongs to the author of an installed flow.
+    is_of_author: bool,
     /// The path of the branch; empty for the main branch.
     prefix: String,
     /// How many times each step id was requested.
@@ -81,6 +83,7 @@ impl Branch {
             allowance: None,
             rules: None,
             own_texts: Vec::new(),
+            is_of_author: false,
             prefix,
             counters: Rc::default(),
             seed,
@@ -121,7 +124,13 @@ impl Branch {
         branch.rules = nested.rules.clone().or_else(|| self.rules.clone());
         branch.counters = self.counters.clone();
         branch.own_texts.clone_from(&nested.own_texts);
+        branch.is_of_author = nested.is_of_author;
         Rc::new(branch)
+    }
+
+    /// Tells whether what its request names belongs to the author of an installed flow.
+    pub(super) fn is_of_author(&self) -> bool {
+        self.is_of_author
     }
 
     /// Tells whether no other branch can be concurrent with it.

@@ -203,6 +203,7 @@ impl StepCall<'_> {
             },
         )
         .at_level(self.branch.level())
+        .for_author(self.branch.is_of_author())
         .with_allowance(self.branch.allowance())
         .with_rules(self.branch.rules())
     }
@@ -545,6 +546,7 @@ impl Executor<'_> {
         match end {
             End::Value(text) => {
                 let value = self.decode(text)?;
+                self.count_replayed(call, &value);
                 match recorded.progress.is_decided {
                     true => Ok(Ok(value)),
                     false => Ok(self.expected(call, value)),

@@ -2,7 +2,7 @@
 
 use crate::engine::{Engine, StartOptions};
 use crate::error::EngineError;
-use crate::flow::LoadedFlow;
+use crate::flow::{LoadedFlow, activated, coerce_input};
 use crate::ports::{RunFilter, RunRow, RunStatus};
 
 /// The states of a run that the command which started it can resume: everything before its end, except failed
@@ -21,19 +21,22 @@ impl Engine {
         loaded: &LoadedFlow,
         options: &StartOptions,
     ) -> Result<Option<RunRow>, EngineError> {
-        let input = self.input_of(&loaded.flow, options.invocation.as_deref(), &options.input)?;
+        let place = self.start_place(loaded, options)?;
+        let invocation = options.invocation.as_deref();
+        let input = coerce_input(&loaded.flow, invocation, &options.input)?;
+        let input = activated(&loaded.flow, &place.settings, input)?;
         let filter = RunFilter {
             statuses: OPEN.to_vec(),
-            flow: Some(loaded.flow.slug.to_string()),
+            flow: Some(place.name),
             begun_with: Some((
                 loaded.program.hash.clone(),
-                self.stored_input((&loaded.flow, options.invocation.as_deref()), &input, &[])?,
+                self.stored_input((&loaded.flow, invocation), &input, &[])?,
             )),
             ..RunFilter::default()
         };
         let runs = self.services.stores.runs.list(filter).await?;
         let started_by = options.started_by.as_deref().unwrap_or("manual");
-        let bindings = self.bindings_of(loaded).encode();
+        let bindings = place.bindings.encode();
         Ok(runs.into_iter().find(|run| {
             let is_held = run.held && run.quarantine.is_none();
             let is_free = !run.executing && !is_held && run.cancel_requested.is_none();

@@ -11,7 +11,7 @@ use super::{Allow, HostPattern, NetAllow, NetRow, SecretRow, variable};
 use crate::json::items;
 
 /// A server that is known without a connection, such as a model provider.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Known {
     /// The value of `:backend` that selects it.
     pub id: String,

@@ -1,9 +1,13 @@
 //! The permissions of the flows of a project, collected from its rows.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
-use super::{Allow, OwnRows, Trust};
+use flowstone_lang::value::Value;
+use flowstone_model::names::name_of;
+
+use super::{Allow, Known, OwnRows, Trust, derived, variable};
 
 /// The rows of `:allow`, of the project or of one flow.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,6 +41,8 @@ pub struct Permissions {
     pub command: Allow,
     /// The permissions that `flows trust` recorded.
     pub trusted: Vec<TrustedFlow>,
+    /// The servers that need no connection.
+    pub known: Vec<Known>,
 }
 
 /// A flow from elsewhere that a person trusts, in the version at that time.
@@ -108,6 +114,69 @@ impl Permissions {
         allow.add(&self.command);
         allow
     }
+}
+
+impl Permissions {
+    /// Returns the permissions of the runs of an installation: its own folder, and what its connections, the only ones in
+    /// `settings`, imply. A flow of the project also reaches public servers, if flows do, and has the rows of its own.
+    pub fn of_installation(
+        &self,
+        (slug, is_outside): (&str, bool),
+        settings: &Value,
+        folder: &Path,
+    ) -> Allow {
+        let mut allow = Allow {
+            home: self.defaults.home.clone(),
+            read: vec![folder.to_path_buf()],
+            write: vec![folder.to_path_buf()],
+            ..Allow::default()
+        };
+        let own = self.flows.get(slug).filter(|_| !is_outside);
+        let has_defaults = self.project.has_defaults && own.is_none_or(|own| own.has_defaults);
+        if has_defaults && !is_outside {
+            Arc::make_mut(&mut allow.net).public = self.defaults.net.public;
+        }
+        let mut implied = derived(settings, &self.known);
+        implied.env.retain(|name| names_secret(settings, name));
+        implied.secrets.retain(|row| names_secret(settings, &row.name));
+        allow.add(&implied);
+        if let Some(own) = own {
+            allow.add(&own.allow);
+        }
+        allow.add(&self.command);
+        allow
+    }
+}
+
+/// Tells whether one of the bound connections uses a secret, by a reference or because of its name or backend.
+fn names_secret(settings: &Value, secret: &str) -> bool {
+    let secret = variable(secret);
+    let bindings = settings.get("bindings").and_then(Value::as_map);
+    let bound = bindings.into_iter().flat_map(|map| map.iter());
+    let bound = bound.filter_map(|(_, binding)| name_of(binding.get("conn")?));
+    let connections = settings.get("connections");
+    let mut begins = Vec::new();
+    let mut names = Vec::new();
+    for name in bound {
+        let record = connections.and_then(|all| {
+            let all = all.as_map()?.iter();
+            let mut found = all.filter(|(key, _)| name_of(key).is_some_and(|it| *it == *name));
+            found.next().map(|(_, record)| record)
+        });
+        begins.push(variable(&name));
+        if let Some(record) = record {
+            begins.extend(record.get("backend").and_then(name_of).map(|it| variable(&it)));
+            let auth = record.get("auth").and_then(Value::as_map);
+            for (_, value) in auth.into_iter().flat_map(|map| map.iter()) {
+                names.extend(name_of(value).map(|it| variable(&it)));
+            }
+        }
+    }
+    names.contains(&secret)
+        || begins.iter().any(|begin| {
+            let rest = secret.strip_prefix(begin.as_str());
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
+        })
 }
 
 impl Allow {

@@ -14,11 +14,13 @@ use crate::bindings::TestMode;
 use crate::definition::Flow;
 use crate::format::{Formats, ProjectView};
 use crate::ids::{RunId, StepPath};
-use crate::permission::{Host, Permissions};
+use crate::installation::{InstallationName, InstalledFlow, Namespace};
+use crate::permission::{Allow, Host, Permissions};
 use crate::ports::{
     Clock, Exchanges, Random, Revealed, Secret, Secrets, StepExchanges, Stores, Telemetry, Vault,
 };
 use crate::redact::{self, Redactor, Redactors};
+use crate::registry::DEFAULT_WORKSPACE;
 use crate::trace::{RunTrace, SpanPlace, TraceParent};
 
 /// The services that all runs of an engine share.
@@ -54,7 +56,39 @@ pub struct Services {
     pub test: Option<TestMode>,
     /// Files of other formats that flows can call.
     pub formats: Formats,
+    /// The installation that runs are of.
+    pub installation: Option<Rc<RunInstallation>>,
 }
+
+/// The installation that a run is of.
+pub struct RunInstallation {
+    pub flow: InstalledFlow,
+    /// The permissions of its runs.
+    pub allow: Allow,
+    /// The stores as the author of the flow has them: for what belongs to the author.
+    pub author: Stores,
+    /// How many tokens models may use in all its runs together.
+    pub max_tokens: Option<i64>,
+}
+
+impl RunInstallation {
+    /// Returns the part of the stores that the author has.
+    pub fn author_namespace(&self) -> Namespace {
+        match &*self.flow.flow.workspace {
+            DEFAULT_WORKSPACE => Namespace::Project,
+            workspace => InstallationName {
+                workspace: workspace.to_owned(),
+                name: AUTHOR.to_owned(),
+            }
+            .namespace(),
+        }
+    }
+}
+
+/// The step types that work with everything that a home has.
+const OF_HOME: &[&str] = &["knowledge", "platform", "workspace"];
+/// The name of what belongs to the author of a package.
+const AUTHOR: &str = "author";
 
 impl Services {
     /// Returns what a format may read of the project.
@@ -68,11 +102,12 @@ impl Services {
 
     /// Returns the gate of a flow.
     pub fn gate_of(&self, flow: &Flow) -> Rc<Gate> {
-        let allow = match self.is_outside {
-            true => self
+        let allow = match (&self.installation, self.is_outside) {
+            (Some(installation), _) => installation.allow.clone(),
+            (None, true) => self
                 .permissions
                 .of_outside_flow(&flow.slug, flow.digest.as_deref()),
-            false => self.permissions.of_flow(&flow.slug),
+            (None, false) => self.permissions.of_flow(&flow.slug),
         };
         Rc::new(Gate::new(&self.project_root, allow))
     }
@@ -203,6 +238,7 @@ pub struct StepContext {
     level: u32,
     allowance: Option<i64>,
     rules: Option<Value>,
+    is_of_author: bool,
 }
 
 impl Scope {
@@ -221,6 +257,7 @@ impl StepContext {
             level: 0,
             allowance: None,
             rules: None,
+            is_of_author: false,
         }
     }
 
@@ -249,6 +286,39 @@ impl StepContext {
 
     pub fn with_rules(self, rules: Option<Value>) -> StepContext {
         StepContext { rules, ..self }
+    }
+
+    /// Marks a step whose tables and keys belong to the author of an installed flow: see [`NestedRequest::of_author`].
+    pub fn for_author(self, is_of_author: bool) -> StepContext {
+        StepContext {
+            is_of_author,
+            ..self
+        }
+    }
+
+    pub(super) fn is_of_author(&self) -> bool {
+        self.is_of_author
+    }
+
+    /// Returns the installation that the run is of.
+    pub fn installation(&self) -> Option<&RunInstallation> {
+        self.scope.services.installation.as_deref()
+    }
+
+    /// Refuses steps that work with everything that a home has, in a run of an installation.
+    ///
+    /// # Errors
+    /// E1456.
+    pub fn check_kind(&self) -> Result<(), StepError> {
+        let kind = self.request.kind;
+        match self.installation() {
+            Some(_) if OF_HOME.contains(&kind) => {
+                let message = format!("a `:{kind}` step cannot be used in an installation");
+                Err(StepError::new("E1456", "denied", message)
+                    .hint("an installed flow reaches only what its installation has"))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Returns the rules of the outer steps, as they were handed down.

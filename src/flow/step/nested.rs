@@ -31,6 +31,8 @@ pub struct NestedRequest {
     pub rules: Option<Value>,
     /// Texts of the config that are made from the run's id: a fork makes the same request with others.
     pub own_texts: Vec<String>,
+    /// In an installation, the tables and keys that the step names belong to the author of the flow.
+    pub is_of_author: bool,
 }
 
 impl NestedRequest {
@@ -43,6 +45,16 @@ impl NestedRequest {
             allowance: None,
             rules: None,
             own_texts: Vec::new(),
+            is_of_author: false,
+        }
+    }
+
+    /// Marks what belongs to the author of an installed flow: what its agents remember and cost.
+    #[must_use]
+    pub fn of_author(self) -> NestedRequest {
+        NestedRequest {
+            is_of_author: true,
+            ..self
         }
     }
 

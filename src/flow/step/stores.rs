@@ -30,7 +30,11 @@ impl StepContext {
     /// Returns the stores for data that the step itself names or makes, and for the contents of a resource that
     /// [`StepContext::resource`] returned. Everything else needs [`StepContext::stores`].
     pub fn own_stores(&self) -> &Stores {
-        &self.scope().services.stores
+        let services = &self.scope().services;
+        match &services.installation {
+            Some(installation) if self.is_of_author() => &installation.author,
+            _ => &services.stores,
+        }
     }
 
     /// Finds a resource by its name.

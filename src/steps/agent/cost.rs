@@ -53,6 +53,8 @@ const MOST_HOURS: i64 = 876_000;
 pub(super) struct Cost {
     key: String,
     flow: String,
+    /// The installation that the run is of, which the ledger names.
+    installation: Option<String>,
     budget: Option<Budget>,
 }
 
@@ -85,7 +87,9 @@ impl Cost {
             return Ok(None);
         }
         let flow = cx.flow().slug.to_string();
+        let installation = cx.installation();
         Ok(Some(Cost {
+            installation: installation.map(|it| it.flow.to_string()),
             key: key(&flow),
             budget: fields.get("budget").map(Budget::read).transpose()?,
             flow,
@@ -105,7 +109,7 @@ impl Cost {
             ("key", Value::from(self.key.as_str())),
             ("default", Value::vector([])),
         ]);
-        let asked = vec![NestedRequest::new("kv", "cost-check", config)];
+        let asked = vec![NestedRequest::new("kv", "cost-check", config).of_author()];
         let Some(performed) = cx.perform_all(asked, 1).await.pop() else {
             return Ok(None);
         };
@@ -137,6 +141,9 @@ impl Cost {
             ),
             ("model", figure("model")),
         ];
+        if let Some(installation) = &self.installation {
+            item.push(("installation", Value::from(installation.as_str())));
+        }
         let evaluation = result.get("evaluation").unwrap_or(&Value::Nil);
         if let Some(tokens) = evaluation.get("evaluation-tokens") {
             item.push(("evaluation-tokens", tokens.clone()));
@@ -155,7 +162,7 @@ impl Cost {
             ("item", Value::map(item)),
             ("max-length", Value::from(KEPT)),
         ]);
-        NestedRequest::new("kv", "cost", config)
+        NestedRequest::new("kv", "cost", config).of_author()
     }
 
     fn exhausted(&self, budget: &Budget, exceeded: Exceeded, runs: usize) -> StepError {
@@ -164,6 +171,11 @@ impl Cost {
             window_hours,
         } = *budget;
         let used = exceeded.used;
+        if self.installation.is_some() {
+            // The figures are the author's.
+            return StepError::new("E0852", "resource-exhausted", "budget used up")
+                .hint("the author of the flow can raise it");
+        }
         let flow = &self.flow;
         let within = match window_hours {
             Some(hours) => format!(" of {tokens} tokens within {hours} hours"),

@@ -32,6 +32,7 @@ const KEYS: &[&str] = &[
     "recall-limit",
     "scope",
     "scope-key",
+    "share",
     "table",
     "types",
 ];
@@ -68,7 +69,10 @@ pub(super) struct Memory {
 
 /// The owner of the memories.
 struct Origin {
+    /// The flow, with the installation that the run is of.
     flow: String,
+    /// In an installation, the flow without it: as the author's own runs write it.
+    author: Option<String>,
     run: String,
     path: String,
 }
@@ -98,6 +102,14 @@ impl Memory {
                 .hint("a name, such as `{:table \"agent-memory\"}`, or a reference to a table"));
         };
         crate::table::target(table)?;
+        let is_shared = match fields.name("share")?.as_deref() {
+            None => false,
+            Some("installations") => true,
+            Some(other) => {
+                return Err(wrong(format!("`:memory` has no `:share :{other}`"))
+                    .hint("there is `:installations`: all installations of the flow share what they note"));
+            }
+        };
         let plan = fields.get("plan").map(Plan::read).transpose()?;
         Ok(Memory {
             table: table.clone(),
@@ -110,7 +122,13 @@ impl Memory {
             types: types(fields)?,
             plan: plan.flatten().map(RefCell::new),
             origin: Origin {
-                flow: cx.flow().slug.to_string(),
+                flow: match cx.installation().filter(|_| !is_shared) {
+                    Some(installation) => installation.flow.to_string(),
+                    None => cx.flow().slug.to_string(),
+                },
+                author: cx
+                    .installation()
+                    .map(|_| cx.flow().slug.to_string()),
                 run,
                 path: cx.path().to_string(),
             },
@@ -140,16 +158,16 @@ impl Memory {
         if self.auto_recall {
             let config = self.query(&self.recalled_types(&[]), &[], self.recall_limit);
             let found = cx
-                .perform(NestedRequest::new("table", "memory-prior", config))
+                .perform(NestedRequest::new("table", "memory-prior", config).of_author())
                 .await?;
             parts.extend(prior(&rows_of(&found)));
         }
         if let Some(plan) = &self.plan {
-            let mut conditions = self.scope.conditions(&self.origin.flow);
+            let mut conditions = self.conditions();
             conditions.push(condition("type", "=", Value::from("plan-step")));
             let config = self.asked(conditions, plan::MOST);
             let found = cx
-                .perform(NestedRequest::new("table", "memory-plan", config))
+                .perform(NestedRequest::new("table", "memory-plan", config).of_author())
                 .await?;
             parts.extend(plan::prior(&rows_of(&found)));
             parts.push(plan.borrow().instructions());
@@ -216,10 +234,25 @@ impl Memory {
         }
     }
 
+    /// Returns the conditions that select the rows in scope. In an installation, these are its own rows and those of the
+    /// author's own runs: what the agent learned from one installer is not told another one.
+    fn conditions(&self) -> Vec<Value> {
+        let Some(author) = &self.origin.author else {
+            return self.scope.conditions(&self.origin.flow);
+        };
+        let flows = [author, &self.origin.flow].map(|flow| Value::from(flow.as_str()));
+        let mut conditions = match self.scope {
+            Scope::Flow => Vec::new(),
+            Scope::Task(_) | Scope::Global => self.scope.conditions(author),
+        };
+        conditions.push(condition("flow", "in", Value::vector(flows)));
+        conditions
+    }
+
     /// Returns the config of a query for rows of these types, in scope, that meet further conditions.
     fn query(&self, types: &[String], more: &[Value], limit: usize) -> Value {
         let types = types.iter().map(|type_| Value::from(type_.as_str()));
-        let mut conditions = self.scope.conditions(&self.origin.flow);
+        let mut conditions = self.conditions();
         conditions.push(condition("type", "in", Value::vector(types)));
         conditions.extend_from_slice(more);
         self.asked(conditions, limit)
@@ -272,7 +305,7 @@ impl Memory {
             ("table", self.table.clone()),
             ("rows", Value::vector(rows)),
         ]);
-        NestedRequest::new("table", id, config)
+        NestedRequest::new("table", id, config).of_author()
     }
 }
 

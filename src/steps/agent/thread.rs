@@ -92,7 +92,7 @@ impl Thread {
             ("as-in-origin", Value::Bool(true)),
         ]);
         let found = cx
-            .perform(NestedRequest::new("kv", "thread", config))
+            .perform(NestedRequest::new("kv", "thread", config).of_author())
             .await?;
         let stored = found.get("value").and_then(items);
         let blocks = stored.and_then(|stored| stored.iter().map(Block::of).collect());
@@ -139,7 +139,7 @@ impl Thread {
             ("max-length", Value::from((self.window / 2).max(1))),
         ]);
         let kept = cx
-            .perform(NestedRequest::new("kv", "thread-keep", config))
+            .perform(NestedRequest::new("kv", "thread-keep", config).of_author())
             .await;
         match kept {
             Err(error) if error.code == TOO_LARGE => self.keep_less(cx, &own).await,
@@ -156,7 +156,7 @@ impl Thread {
             ("key", Value::from(self.key.as_str())),
             ("value", value),
         ]);
-        cx.perform(NestedRequest::new("kv", "thread-shorten", config))
+        cx.perform(NestedRequest::new("kv", "thread-shorten", config).of_author())
             .await
             .map(drop)
     }

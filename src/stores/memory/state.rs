@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use flowstone_model::changeset::{FileState, PathChange};
 use flowstone_model::ids::RunId;
+use flowstone_model::installation::{InstallationName, InstallationRow};
 use flowstone_model::kv::KvEntry;
 use flowstone_model::ports::{
     Entry, FeedItem, JobRow, LimitRule, PastDelivery, Program, ResourceRow, RunRow, ScheduleRow,
@@ -60,6 +61,9 @@ pub(super) struct State {
     pub triggers: Table<String, TriggerRow>,
     /// Deliveries of their events by id.
     pub event_deliveries: Table<String, EventDelivery>,
+    pub installations: Table<InstallationName, InstallationRow>,
+    /// The tokens that models have used, by installation and run.
+    pub installation_tokens: Table<(InstallationName, RunId), i64>,
 }
 
 impl State {
@@ -87,6 +91,8 @@ impl State {
         self.flow_checkouts.commit();
         self.triggers.commit();
         self.event_deliveries.commit();
+        self.installations.commit();
+        self.installation_tokens.commit();
     }
 
     pub(super) fn roll_back(&mut self) {
@@ -113,6 +119,8 @@ impl State {
         self.flow_checkouts.roll_back();
         self.triggers.roll_back();
         self.event_deliveries.roll_back();
+        self.installations.roll_back();
+        self.installation_tokens.roll_back();
     }
 
     pub(super) fn number(&self, run: &RunId) -> Option<i64> {

@@ -296,7 +296,7 @@ CREATE TABLE token (
     expires_ms INTEGER,
     used_ms INTEGER,
     revoked_ms INTEGER
-) WITHOUT ROWID;
+, workspace TEXT) WITHOUT ROWID;
 CREATE TABLE feed_span (
     pos INTEGER PRIMARY KEY,
     first INTEGER NOT NULL,
@@ -452,3 +452,29 @@ CREATE INDEX event_delivery_trigger ON event_delivery (trigger_id, created_ms, i
 CREATE INDEX event_delivery_run ON event_delivery (run) WHERE run IS NOT NULL;
 CREATE INDEX event_delivery_retry ON event_delivery (retry_ms) WHERE retry_ms IS NOT NULL;
 CREATE INDEX run_trace ON run (trace_id, num);
+CREATE TABLE installation (
+    workspace TEXT NOT NULL,
+    name TEXT NOT NULL,
+    author TEXT NOT NULL,
+    slug TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    content TEXT NOT NULL,
+    auto_upgrade INTEGER NOT NULL,
+    readable INTEGER NOT NULL,
+    configured INTEGER NOT NULL,
+    bound TEXT NOT NULL,
+    setup TEXT NOT NULL,
+    accepted TEXT NOT NULL,
+    max_tokens INTEGER,
+    created_ms INTEGER NOT NULL,
+    updated_ms INTEGER NOT NULL,
+    changes INTEGER NOT NULL,
+    PRIMARY KEY (workspace, name)
+) WITHOUT ROWID;
+CREATE TABLE installation_tokens (
+    workspace TEXT NOT NULL,
+    name TEXT NOT NULL,
+    run TEXT NOT NULL,
+    tokens INTEGER NOT NULL,
+    PRIMARY KEY (workspace, name, run)
+) WITHOUT ROWID;

@@ -13,8 +13,8 @@ use rusqlite::{Connection, OpenFlags};
 use super::failure::{failed, located, unopened};
 use super::marker::{self, MarkerState};
 use super::{
-    Options, agenda, blob, changeset, delivery, feed, jobs, journal, kv, payload, queue, registry,
-    resource, runs, schedule, search, table, token, triggers, upkeep, waits,
+    Options, agenda, blob, changeset, delivery, feed, installation, jobs, journal, kv, payload, queue,
+    registry, resource, runs, schedule, search, table, token, triggers, upkeep, waits,
 };
 
 /// The name of the file in the home folder.
@@ -62,6 +62,7 @@ const STEPS: &[&[&str]] = &[
     &[registry::SCHEMA, runs::FORMAT_14],
     &[triggers::SCHEMA],
     &[runs::FORMAT_16],
+    &[installation::SCHEMA],
 ];
 /// The objects and rows of a new file: what all [`STEPS`] together make of an empty one. Making it at once takes a third of
 /// the time. A test compares both, and writes this file when `UPDATE_EXPECT` is set.

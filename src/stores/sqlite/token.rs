@@ -58,15 +58,15 @@ CREATE TABLE token (
 ";
 
 const COLUMNS: &str = "id, name, kind, scopes, flows, labels, resources, job_types, roles, subject, created_ms, \
-                       expires_ms, used_ms, revoked_ms";
+                       expires_ms, used_ms, revoked_ms, workspace";
 
 pub(super) fn add(db: &Connection, token: &Token, digest: &[u8; 32]) -> Result<(), StoreError> {
     let scopes: Vec<String> = token.scopes.iter().map(|it| it.name().to_owned()).collect();
     let limits = &token.limits;
     db.prepare_cached(
         "INSERT INTO token (id, digest, name, kind, scopes, flows, labels, resources, job_types, roles, subject,
-             created_ms, expires_ms, used_ms, revoked_ms)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
+             created_ms, expires_ms, used_ms, revoked_ms, workspace)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
     )
     .and_then(|mut sql| {
         sql.execute(params![
@@ -84,7 +84,8 @@ pub(super) fn add(db: &Connection, token: &Token, digest: &[u8; 32]) -> Result<(
             token.created_ms,
             token.expires_ms,
             token.used_ms,
-            token.revoked_ms
+            token.revoked_ms,
+            limits.workspace
         ])
     })
     .map_err(failed)?;
@@ -96,7 +97,7 @@ pub(super) fn find(db: &Connection, id: &str) -> Result<Option<(Token, Vec<u8>)>
         "SELECT {COLUMNS}, digest FROM token WHERE id = ?1"
     ))
     .and_then(|mut sql| {
-        sql.query_row([id], |row| Ok((token(row)?, row.get(14)?)))
+        sql.query_row([id], |row| Ok((token(row)?, row.get(15)?)))
             .optional()
     })
     .map_err(failed)
@@ -158,6 +159,7 @@ fn token(row: &Row<'_>) -> rusqlite::Result<Token> {
             labels: split(&row.get::<_, String>(5)?),
             resources: split(&row.get::<_, String>(6)?),
             job_types: split(&row.get::<_, String>(7)?),
+            workspace: row.get(14)?,
         },
         roles: split(&row.get::<_, String>(8)?),
         subject: row.get(9)?,

@@ -8,6 +8,7 @@ mod flows;
 mod fmt;
 mod graph;
 mod import;
+mod installations;
 mod jobs;
 mod kit;
 mod lazily;
@@ -34,6 +35,7 @@ use std::time::Duration;
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 
+use flowstone_engine::installation::InstallationName;
 use flowstone_engine::registry::Target;
 
 use super::home::ExchangesWith;
@@ -46,6 +48,7 @@ pub use flows::*;
 pub use fmt::*;
 pub use graph::*;
 pub use import::*;
+pub use installations::*;
 pub use jobs::*;
 pub use kit::*;
 use lazily::Lazily;
@@ -362,6 +365,7 @@ pub struct Home {
   flowstone run flows/repo-report.edn --input '{\"path\": \".\"}'
   flowstone run flows/expense-approval.edn --input @input.edn
   flowstone run report --target draft
+  flowstone run report --installation acme/monthly
   flowstone run flow.edn --upload report=may.csv
   flowstone run flow.edn --id order-17 --priority 5 --detach
   flowstone run flow.edn --many inputs.jsonl --json
@@ -380,6 +384,15 @@ pub struct Run {
     /// The version of the registry to run
     #[arg(long = "version", value_name = "N")]
     pub number: Option<i64>,
+
+    /// The installation of the flow to run, with its own connections and setup values
+    #[arg(
+        long,
+        value_name = "[WORKSPACE/]NAME",
+        value_parser = installations::installation,
+        conflicts_with_all = ["target", "number", "many", "setup", "profile", "set"]
+    )]
+    pub installation: Option<InstallationName>,
 
     /// The input: JSON or EDN, `@file`, or `-` for standard input
     #[arg(long, value_name = "JSON|EDN|@FILE|-", allow_hyphen_values = true)]

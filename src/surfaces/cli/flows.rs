@@ -1,7 +1,9 @@
 //! `flowstone flows`: lists and shows flows, and which flows from elsewhere are trusted with which permissions.
 
+pub mod installed;
 pub mod registered;
 pub mod served;
+mod source;
 mod tested;
 
 use std::io::{self, BufRead as _, IsTerminal as _};
@@ -29,6 +31,11 @@ pub fn run(args: &Flows, app: &'static dyn App) -> Exit {
     let as_json = as_json(&args.command);
     let done = match &args.command {
         FlowsCommand::Archive(args) => registered::archive(args, app),
+        FlowsCommand::Configure(args) => installed::configure(args, app),
+        FlowsCommand::Install(args) => installed::install(args, app),
+        FlowsCommand::Installations(args) => installed::list(args, app),
+        FlowsCommand::Pack(args) => installed::pack(args, app),
+        FlowsCommand::Uninstall(args) => installed::uninstall(args, app),
         FlowsCommand::Diff(args) => registered::diff(args, app),
         FlowsCommand::Pull(args) => registered::pull(args, app),
         FlowsCommand::Push(args) => registered::push(args, app),
@@ -52,6 +59,11 @@ pub fn run(args: &Flows, app: &'static dyn App) -> Exit {
 pub fn as_json(command: &FlowsCommand) -> bool {
     match command {
         FlowsCommand::Archive(args) => args.json,
+        FlowsCommand::Configure(args) => args.json,
+        FlowsCommand::Install(args) => args.json,
+        FlowsCommand::Installations(args) => args.json,
+        FlowsCommand::Pack(args) => args.json,
+        FlowsCommand::Uninstall(args) => args.json,
         FlowsCommand::Diff(args) => args.json,
         FlowsCommand::Pull(args) => args.json,
         FlowsCommand::Push(args) => args.json,

@@ -3,6 +3,7 @@
 mod commands;
 mod connections;
 mod flows;
+mod installations;
 mod jobs;
 mod records;
 mod registry;

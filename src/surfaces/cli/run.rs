@@ -9,7 +9,9 @@ use std::rc::Rc;
 use flowstone_engine::ids::RunId;
 use flowstone_engine::observer::{NoObserver, Observer};
 use flowstone_engine::ports::{RunRow, RunStatus, StartDecision};
-use flowstone_engine::{Engine, EngineError, ExecuteOptions, StartOptions, StartedRun};
+use flowstone_engine::{
+    Engine, EngineError, ExecuteOptions, StartOptions, StartedInstallation, StartedRun,
+};
 use flowstone_flow::flow::{Checked, LoadedFlow, undeclared_inputs};
 use flowstone_lang::session::Session;
 use flowstone_lang::value::Value;
@@ -60,11 +62,15 @@ async fn execute(args: &Run, app: &dyn App) -> Result<Exit, Report> {
             return Ok(Exit::Usage);
         }
     };
-    let loaded =
-        match graph::of_file(&engine, &args.file, args.show.json || args.show.quiet).await? {
-            Some(loaded) => loaded,
-            None => load(&engine, args).await?,
-        };
+    let quietly = args.show.json || args.show.quiet;
+    let installed = version::installed(&engine, args).await?;
+    let (loaded, installation) = match installed {
+        Some((loaded, installation)) => (loaded, Some(installation)),
+        None => match graph::of_file(&engine, &args.file, quietly).await? {
+            Some(loaded) => (loaded, None),
+            None => (load(&engine, args).await?, None),
+        },
+    };
     let input = with_uploads(&engine, input, &args.uploads).await?;
     let whose = (&*loaded.flow, args.invocation.as_deref());
     let undeclared = undeclared_inputs(&loaded.flow, args.invocation.as_deref(), &input);
@@ -73,10 +79,14 @@ async fn execute(args: &Run, app: &dyn App) -> Result<Exit, Report> {
         false => {
             undeclared.iter().for_each(output::report);
             ask::note_unknown_setup(&loaded.flow, &input);
-            ask::missing(&engine, whose, input)
+            match installation {
+                None => ask::missing(&engine, whose, input),
+                // Its setup values are its own.
+                Some(_) => input,
+            }
         }
     };
-    let begun = begin(&engine, &loaded, input, args).await?;
+    let begun = begin(&engine, (&loaded, installation), input, args).await?;
     let done = async {
         if args.detach {
             return left(&engine, &begun, (&undeclared, args.show.json)).await;
@@ -260,7 +270,7 @@ fn may_start(loaded: &LoadedFlow, invocation: Option<&str>) -> Result<(), Report
 /// Starts a run, or finds the one that an earlier command started.
 async fn begin(
     engine: &Engine,
-    loaded: &LoadedFlow,
+    (loaded, installation): (&LoadedFlow, Option<StartedInstallation>),
     input: Value,
     args: &Run,
 ) -> Result<Begun, Report> {
@@ -272,6 +282,7 @@ async fn begin(
         is_left: args.detach,
         timeout: args.timeout,
         trace: telemetry::trace_of_environment(),
+        installation,
         ..StartOptions::with_input(input)
     };
     // A recording covers a whole run, so it starts a new one.

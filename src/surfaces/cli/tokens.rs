@@ -42,7 +42,8 @@ pub enum TokensCommand {
 #[command(after_help = "Examples:
   flowstone tokens create --name ci --scope run --scope read
   flowstone tokens create --name approvals --scope approve --role finance --flow 'expense-*' --expires 30d
-  flowstone tokens create --name worker-1 --scope work --job-type render --json")]
+  flowstone tokens create --name worker-1 --scope work --job-type render --json
+  flowstone tokens create --name acme --scope edit --scope run --scope read --workspace acme")]
 pub struct TokensCreate {
     /// The token's name in lists, logs and decisions
     #[arg(long, value_name = "NAME")]
@@ -71,6 +72,10 @@ pub struct TokensCreate {
     /// Only jobs of this type; may be repeated
     #[arg(long = "job-type", value_name = "TYPE")]
     pub job_types: Vec<String>,
+
+    /// The workspace that the token belongs to: it reaches the installations there, and nothing else [default: default]
+    #[arg(long, value_name = "NAME")]
+    pub workspace: Option<String>,
 
     /// A role with which the token decides waits; may be repeated
     #[arg(long = "role", value_name = "ROLE")]
@@ -204,6 +209,7 @@ fn create(args: &TokensCreate, app: &dyn App) -> Result<(), Report> {
             labels: args.labels.clone(),
             resources: args.resources.clone(),
             job_types: args.job_types.clone(),
+            workspace: args.workspace.clone(),
         },
         roles: args.roles.clone(),
         subject: args.subject.clone(),

@@ -6,16 +6,20 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use axum::http::{HeaderMap, StatusCode, header};
-use flowstone_engine::ports::RunRow;
-use flowstone_engine::resource::PREFIX;
+use flowstone_engine::installation::{InstallationRow, Namespace, Side};
+use flowstone_engine::ports::{ResourceRow, RunRow};
+use flowstone_engine::resource::{PREFIX, ResourceKind};
 use flowstone_engine::token::{Scope, Token, TokenKind};
 use flowstone_engine::waits;
+use flowstone_project::installations::{InstallationError, name_of_runs};
 use serde_json::json;
 
 use super::problem::{Problem, codes};
 
 /// The schemes of `Authorization` that a token is sent with; clients of the build kit send the second.
 const SCHEMES: &[&str] = &["bearer", "apikey"];
+/// The id of the nested step that stores the trace of an agent.
+const TRACE: &str = "trace";
 const WINDOW: Duration = Duration::from_secs(60);
 /// Addresses that are remembered; more do not make the memory grow.
 const ADDRESSES_MAX: usize = 10_000;
@@ -92,6 +96,65 @@ impl Caller {
         let is_own = !self.has_own_runs_only() || started_by == self.started_by();
         is_own && self.token.reaches_flow(flow, labels)
     }
+}
+
+impl Caller {
+    /// Returns what the caller may see of a run: by the token's limits and workspace, and users only their own runs.
+    pub(super) fn side_of_run(&self, flow: &str, labels: &[String], started_by: &str) -> Side {
+        let is_own = !self.has_own_runs_only() || started_by == self.started_by();
+        match is_own {
+            true => self.token.reaches_side(flow, labels),
+            false => Side::Neither,
+        }
+    }
+
+    /// Refuses an installation of another workspace, in the words for one that does not exist.
+    pub(super) fn reaches_installation(&self, row: &InstallationRow) -> Result<(), Problem> {
+        let flow = name_of_runs(row).to_string();
+        match self.token.reaches_side(&flow, &[]).is_installer() {
+            true => Ok(()),
+            false => {
+                let at = row.at.clone();
+                Err(InstallationError::Missing { at, near: None }.into())
+            }
+        }
+    }
+
+    /// Tells whether the caller reaches a resource, whose run is of this flow.
+    pub(super) fn sees_resource(&self, row: &ResourceRow, flow: Option<&str>) -> bool {
+        let is_project = |namespace: &Namespace| *namespace == Namespace::Project;
+        let namespace = match row.kind {
+            ResourceKind::Kv => Namespace::of_key(row.name.as_deref().unwrap_or_default()),
+            ResourceKind::Table => Namespace::of_table(row.name.as_deref().unwrap_or_default()),
+            _ => flow.map_or(Namespace::Project, Namespace::of_flow),
+        };
+        if is_project(&namespace) {
+            return self.token.reaches_namespace(&namespace) && self.reaches_resource(&row.uri);
+        }
+        let side = match flow {
+            _ if matches!(row.kind, ResourceKind::Kv | ResourceKind::Table) => {
+                match self.token.reaches_namespace(&namespace) {
+                    true => Side::Installer,
+                    false => Side::Neither,
+                }
+            }
+            Some(flow) => self.token.reaches_side(flow, &[]),
+            None => Side::Neither,
+        };
+        let is_seen = match row.kind {
+            ResourceKind::StepOutput => side.is_author(),
+            _ if is_trace(row) => side.is_author(),
+            _ => side.is_installer(),
+        };
+        let limits = &self.token.limits.resources;
+        is_seen && (limits.is_empty() || self.reaches_resource(&row.uri))
+    }
+}
+
+/// Tells whether a resource is the trace of an agent.
+fn is_trace(row: &ResourceRow) -> bool {
+    let step = row.path.as_deref().and_then(|path| path.rsplit('/').next());
+    step.is_some_and(|step| step == TRACE || step.starts_with(&format!("{TRACE}#")))
 }
 
 impl Caller {

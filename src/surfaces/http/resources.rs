@@ -10,6 +10,7 @@ use axum::extract::{RawQuery, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use flowstone_engine::ids::RunId;
 use flowstone_engine::ports::{Clock as _, ResourcePage, ResourceQuery, ResourceRow, ResourceSort};
 use flowstone_engine::resource::{ResourceKind, Tier, sign};
 use flowstone_engine::resources::ResourceError;
@@ -216,12 +217,33 @@ async fn page(
         query.limit = limit - shown.len();
         let ResourcePage { rows, next } = cx.engine.stores().resources.list(query.clone()).await?;
         scanned += rows.len();
-        let reached = rows.iter().filter(|row| caller.reaches_resource(&row.uri));
-        shown.extend(reached.map(resource_json));
+        for row in &rows {
+            if sees(cx, caller, row).await? {
+                shown.push(resource_json(row));
+            }
+        }
         if next.is_none() || shown.len() >= limit || scanned >= SCANNED_MAX {
             return Ok((shown, next));
         }
         query.after = next;
+    }
+}
+
+/// Tells whether the caller reaches a resource: by its name, and by the installation that has it.
+pub(super) async fn sees(
+    cx: &EngineContext,
+    caller: &Caller,
+    row: &ResourceRow,
+) -> Result<bool, Problem> {
+    let run = match &row.run {
+        Some(run) => cx.engine.run(&RunId::from_text(run.as_str())).await,
+        None => return Ok(caller.sees_resource(row, None)),
+    };
+    match run {
+        Ok(run) => Ok(caller.sees_resource(row, Some(&run.flow))),
+        // It was removed, or never ran here.
+        Err(EngineError::NoSuchRun { .. }) => Ok(caller.sees_resource(row, None)),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -233,7 +255,7 @@ async fn reached(cx: &EngineContext, caller: &Caller, uri: &str) -> Result<Resou
     };
     // Without reach, a resource that is gone looks like one that never was.
     let row = cx.engine.resource(uri).await?;
-    if !caller.reaches_resource(&row.uri) {
+    if !sees(cx, caller, &row).await? {
         return Err(missing());
     }
     Ok(cx.engine.live_resource(&row.uri).await?)

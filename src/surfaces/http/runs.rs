@@ -2,6 +2,7 @@
 
 mod again;
 mod bulk;
+mod reach;
 mod records;
 mod show;
 mod target;
@@ -14,6 +15,7 @@ use axum::extract::{Path, RawQuery, State};
 use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use flowstone_engine::catalog::ServedFlow;
 use flowstone_engine::ids::RunId;
+use flowstone_engine::installation::Side;
 use flowstone_engine::ports::{
     CHILD_KEY, NewReceipt, RunOrder, RunQuery, RunRow, RunStatus, RunSummary as Summary,
     StartDecision, WaitFilter, WaitState, wall_clock_ms,
@@ -42,6 +44,10 @@ use crate::json::{
     BulkRun, Run, RunMarks, RunSummary, StartMarks, add_decision, marked_json, row_json,
     summary_json,
 };
+
+pub(crate) use reach::is_reached;
+pub(super) use reach::reached;
+use reach::{for_author, reached_as, side, whole_json};
 
 /// Maximum time that a start waits for the end of the run.
 const WAIT_MAX: Duration = Duration::from_secs(180);
@@ -175,6 +181,10 @@ const START: &[Param] = &[
         "The input; an empty object if it is left out.",
     ),
     Param::text(
+        "installation",
+        "The installation of the flow, in the workspace of the token.",
+    ),
+    Param::text(
         "invocation",
         "The invocation of the flow; the default one if it is left out.",
     ),
@@ -227,6 +237,7 @@ pub(super) async fn start(
         flow: slug,
         version: given.text("version")?,
         target: given.text("target")?,
+        installation: given.text("installation")?,
         input: given.value("input", given.values()?)?,
         invocation: given.text("invocation")?,
         id: given.text("id")?,
@@ -284,6 +295,7 @@ struct Start {
     flow: String,
     version: Option<String>,
     target: Option<String>,
+    installation: Option<String>,
     input: Option<Given>,
     invocation: Option<String>,
     id: Option<String>,
@@ -369,7 +381,14 @@ async fn begin(server: &Shared, caller: Caller, start: Start) -> Result<(Json, b
                 start.version.as_deref(),
                 start.target.as_deref(),
             );
-            let flow = target::to_start(cx, &caller, named).await?;
+            let (flow, installation) = match &start.installation {
+                Some(name) => {
+                    let named = (&*start.flow, &**name);
+                    let found = target::installed(cx, &caller, named).await?;
+                    (found.0, Some(found.1))
+                }
+                None => (target::to_start(cx, &caller, named).await?, None),
+            };
             if !start.is_interface {
                 may_start(&caller, &flow, start.invocation.as_deref())?;
             }
@@ -387,6 +406,7 @@ async fn begin(server: &Shared, caller: Caller, start: Start) -> Result<(Json, b
                 timeout: start.timeout,
                 profile: start.profile,
                 trace: start.trace,
+                installation,
                 ..StartOptions::from_outside(input)?
             };
             let Some(receipt) = start.receipt else {
@@ -425,6 +445,7 @@ pub(crate) async fn start_interface(
         flow,
         version: None,
         target: None,
+        installation: None,
         input: Some(Given::Json(input)),
         invocation: Some(invocation),
         id: None,
@@ -504,8 +525,8 @@ async fn own_json(
 
 /// Refuses a start whose id a run has that the caller does not reach, or may not read.
 fn refuse_others(cx: &EngineContext, caller: &Caller, row: &RunRow) -> Result<(), Problem> {
-    let is_reached = is_reached(cx, caller, (&row.flow, &row.started_by));
-    match is_reached && caller.may_read(row) {
+    let side = side(cx, caller, (&row.flow, &row.started_by));
+    match side.is_installer() && caller.may_read(row) {
         true => Ok(()),
         false => Err(Problem::new(
             StatusCode::CONFLICT,
@@ -633,7 +654,7 @@ async fn list(
                     _ => None,
                 };
                 let shown = match full {
-                    true => row_json(&cx.engine.run(&run.id).await?),
+                    true => whole_json(cx, &caller, &run.id).await?,
                     false => summary_json(run),
                 };
                 runs.push(marked_json(shown, doubts.contains(&run.id), place.as_ref()));
@@ -661,8 +682,16 @@ async fn page(
         scanned += found.len();
         let is_last = found.len() < query.limit;
         let last = found.last().map(|run| run.id.clone());
+        let by_content = query.text.is_some() || query.key.is_some();
         for run in found {
-            if is_reached(cx, caller, (&run.flow, &run.started_by)) {
+            let side = side(cx, caller, (&run.flow, &run.started_by));
+            // Of what only the installer knows, nothing can be learned by asking for it.
+            let is_listed = side.is_installer() || (side.is_author() && !by_content);
+            let run = match side.is_installer() {
+                true => run,
+                false => for_author(run),
+            };
+            if is_listed {
                 page.push(run);
             }
             if page.len() == limit {
@@ -738,41 +767,6 @@ fn run_query(given: &Query, now_ms: i64) -> Result<(RunQuery, String), Problem> 
     Ok((query, filters.join("&")))
 }
 
-/// Tells whether a caller reaches runs of a flow that somebody started.
-pub(crate) fn is_reached(cx: &EngineContext, caller: &Caller, (flow, by): (&str, &str)) -> bool {
-    let labels = cx.catalog.labels(&cx.engine, flow);
-    caller.reaches_run(flow, &labels, by)
-}
-
-/// Returns a run by its whole id, if the caller may read it: with the scope `read`, or because it is their own.
-pub(super) async fn reached(
-    cx: &EngineContext,
-    caller: &Caller,
-    id: &str,
-) -> Result<RunRow, Problem> {
-    let missing = || {
-        Problem::new(
-            StatusCode::NOT_FOUND,
-            "E0502",
-            format!("there is no run `{id}`"),
-        )
-        .hint("`GET /api/v1/runs` shows the runs")
-    };
-    let row = match cx.engine.run(&RunId::from_text(id)).await {
-        Ok(row) => row,
-        Err(flowstone_engine::EngineError::NoSuchRun { .. }) => return Err(missing()),
-        Err(error) => return Err(error.into()),
-    };
-    if !is_reached(cx, caller, (&row.flow, &row.started_by)) {
-        return Err(missing());
-    }
-    trace::touches(&row.id);
-    match caller.may_read(&row) {
-        true => Ok(row),
-        false => caller.need(Scope::Read).map(|()| row),
-    }
-}
-
 async fn cancel(
     State(server): State<Shared>,
     caller: Caller,
@@ -788,7 +782,7 @@ async fn cancel(
     let force = given.flag("force")?.unwrap_or(false);
     let shown = server
         .ask(async move |cx: &EngineContext| {
-            let row = reached(cx, &caller, &id).await?;
+            let (row, _) = reached_as(cx, &caller, (&id, Side::is_installer)).await?;
             match force {
                 true => cx.engine.request_end(&row.id, &reason).await?,
                 false => cx.engine.request_cancel(&row.id, &reason).await?,

@@ -1,6 +1,7 @@
 //! `/api/v1/search`: what `flowstone search` finds.
 
 use axum::extract::{RawQuery, State};
+use flowstone_engine::EngineError;
 use flowstone_engine::ids::RunId;
 use flowstone_engine::ports::{SearchHit, SearchTarget};
 use flowstone_engine::token::{Scope, TokenKind};
@@ -11,6 +12,7 @@ use super::answer::Answer;
 use super::operation::{self as shape, Kind, Operation, Operations, Param, names};
 use super::problem::Problem;
 use super::request::Query;
+use super::resources::sees;
 use super::server::{EngineContext, Shared};
 use crate::json::{SearchResults, found_json};
 
@@ -126,7 +128,11 @@ fn ask(query: &Query) -> Result<Ask, Problem> {
 /// Tells whether the caller reaches something that was found.
 async fn reaches(cx: &EngineContext, caller: &Caller, hit: &SearchHit) -> Result<bool, Problem> {
     Ok(match hit.target {
-        SearchTarget::Resources => caller.reaches_resource(&hit.id),
+        SearchTarget::Resources => match cx.engine.resource(&hit.id).await {
+            Ok(row) => sees(cx, caller, &row).await?,
+            Err(EngineError::Resource(_)) => false,
+            Err(error) => return Err(error.into()),
+        },
         SearchTarget::Flows => {
             let slug = hit.facts.iter().find(|(key, _)| key == SLUG);
             let slug = slug.map_or("", |(_, slug)| slug);

@@ -3,6 +3,7 @@
 use axum::body::Body;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::HeaderMap;
+use flowstone_engine::installation::Namespace;
 use flowstone_engine::json::from_json;
 use flowstone_engine::resource::PREFIX;
 use flowstone_engine::resources::ResourceError;
@@ -17,6 +18,7 @@ use super::answer::Answer;
 use super::operation::{Kind, Operation, Operations, Param, Shape, names};
 use super::problem::Problem;
 use super::request::{Members, Query};
+use super::resources::sees;
 use super::server::{EngineContext, Shared};
 use crate::json::table_json;
 
@@ -154,12 +156,14 @@ async fn perform(
 /// Tells whether the caller reaches a table, by its name or by that of the resource.
 async fn reaches(cx: &EngineContext, caller: &Caller, name: &str) -> Result<bool, Problem> {
     let named = format!("{PREFIX}{TABLES}{name}");
-    if caller.reaches_resource(&named) {
-        return Ok(true);
-    }
+    let is_named = caller.reaches_resource(&named);
     Ok(match cx.engine.resource(&named).await {
-        Ok(row) => caller.reaches_resource(&row.uri),
-        Err(EngineError::Resource(ResourceError::Missing { .. })) => false,
+        Ok(row) => {
+            let is_plain = Namespace::of_table(row.name.as_deref().unwrap_or_default());
+            let is_own = is_named && caller.token.reaches_namespace(&is_plain);
+            is_own || sees(cx, caller, &row).await?
+        }
+        Err(EngineError::Resource(ResourceError::Missing { .. })) => is_named,
         Err(error) => return Err(error.into()),
     })
 }

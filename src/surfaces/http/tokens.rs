@@ -106,6 +106,10 @@ const MEMBERS: &[Param] = &[
         "subject",
         "The person it stands for, for tokens of kind `user`.",
     ),
+    Param::text(
+        "workspace",
+        "The workspace it belongs to; that of the caller if it is left out.",
+    ),
 ];
 
 async fn create(
@@ -116,7 +120,9 @@ async fn create(
 ) -> Result<Answer, Problem> {
     caller.need(Scope::Admin)?;
     let given = Members::read(&headers, body, &names(MEMBERS)).await?;
-    let new = new_token(&given)?;
+    let mut new = new_token(&given)?;
+    let own = &caller.token.limits.workspace;
+    new.limits.workspace = new.limits.workspace.or_else(|| own.clone());
     let (token, text) = server
         .ask(async move |cx: &EngineContext| cx.engine.create_token(new, Some(&caller.token)).await)
         .await?;
@@ -157,6 +163,7 @@ fn new_token(given: &Members) -> Result<NewToken, Problem> {
             labels: given.texts("labels")?,
             resources: given.texts("resources")?,
             job_types: given.texts("jobTypes")?,
+            workspace: given.text("workspace")?,
         },
         roles: given.texts("roles")?,
         subject: given.text("subject")?,

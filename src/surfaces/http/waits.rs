@@ -278,10 +278,13 @@ impl Place {
 async fn reaches(cx: &EngineContext, caller: &Caller, wait: &WaitRow) -> Result<bool, Problem> {
     let labels = cx.catalog.labels(&cx.engine, &wait.flow);
     if !caller.has_own_runs_only() {
-        return Ok(caller.token.reaches_flow(&wait.flow, &labels));
+        let side = caller.token.reaches_side(&wait.flow, &labels);
+        return Ok(side.is_installer());
     }
     Ok(match cx.engine.run(&wait.run).await {
-        Ok(run) => caller.reaches_run(&run.flow, &labels, &run.started_by),
+        Ok(run) => caller
+            .side_of_run(&run.flow, &labels, &run.started_by)
+            .is_installer(),
         // It was removed meanwhile.
         Err(EngineError::NoSuchRun { .. }) => false,
         Err(error) => return Err(error.into()),

@@ -20,6 +20,8 @@ pub struct AccessToken {
     labels: Vec<String>,
     resources: Vec<String>,
     job_types: Vec<String>,
+    /// The workspace that it belongs to.
+    workspace: String,
     roles: Vec<String>,
     subject: Option<String>,
     created_at: Json,
@@ -47,6 +49,7 @@ pub fn new_token_json(token: &Token, text: Option<&str>) -> Json {
         labels: token.limits.labels.clone(),
         resources: token.limits.resources.clone(),
         job_types: token.limits.job_types.clone(),
+        workspace: token.workspace().to_owned(),
         roles: token.roles.clone(),
         subject: token.subject.clone(),
         created_at: instant(token.created_ms),

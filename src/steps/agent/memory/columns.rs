@@ -39,7 +39,7 @@ pub(super) async fn ensure(cx: &StepContext, table: &Value) -> Result<(), StepEr
         false => facts([("op", Value::keyword("schema")), ("table", table.clone())]),
     };
     let answer = cx
-        .perform(NestedRequest::new("table", "memory-table", config))
+        .perform(NestedRequest::new("table", "memory-table", config).of_author())
         .await
         .map_err(|error| match error.code {
             StoreError::OTHER_TABLE => misfit(table, &error.message),

@@ -143,7 +143,7 @@ impl Memory {
             &more,
             if words.is_empty() { limit } else { RANKED },
         );
-        Ok(NestedRequest::new("table", RECALL, config))
+        Ok(NestedRequest::new("table", RECALL, config).of_author())
     }
 
     fn limit(&self, fields: Fields<'_>) -> Result<usize, StepError> {

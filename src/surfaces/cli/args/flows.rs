@@ -6,6 +6,9 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueHint};
 
 use super::Home;
+use super::installations::{
+    FlowsConfigure, FlowsInstall, FlowsInstallations, FlowsPack, FlowsUninstall,
+};
 use super::registry::{FlowsArchive, FlowsDiff, FlowsPull, FlowsPush, FlowsRelease, FlowsRollback};
 
 /// Lists flows, keeps their versions, releases them, and grants permissions to flows from elsewhere
@@ -18,8 +21,12 @@ pub struct Flows {
 #[derive(Debug, Subcommand)]
 pub enum FlowsCommand {
     Archive(FlowsArchive),
+    Configure(Box<FlowsConfigure>),
     Diff(FlowsDiff),
+    Install(FlowsInstall),
+    Installations(FlowsInstallations),
     List(FlowsList),
+    Pack(FlowsPack),
     Pull(FlowsPull),
     Push(FlowsPush),
     Release(FlowsRelease),
@@ -28,6 +35,7 @@ pub enum FlowsCommand {
     Test(FlowsTest),
     Trust(FlowsTrust),
     Trusted(FlowsTrusted),
+    Uninstall(FlowsUninstall),
     Untrust(FlowsUntrust),
     Versions(FlowsVersions),
 }

@@ -132,7 +132,12 @@ fn is_local(command: &FlowsCommand) -> bool {
         | FlowsCommand::Trusted(_)
         | FlowsCommand::Untrust(_) => true,
         FlowsCommand::Archive(_)
+        | FlowsCommand::Configure(_)
         | FlowsCommand::Diff(_)
+        | FlowsCommand::Install(_)
+        | FlowsCommand::Installations(_)
+        | FlowsCommand::Pack(_)
+        | FlowsCommand::Uninstall(_)
         | FlowsCommand::List(_)
         | FlowsCommand::Pull(_)
         | FlowsCommand::Push(_)
@@ -267,6 +272,11 @@ fn of_flows(
 ) -> (bool, Result<Exit, Report>) {
     let home = match command {
         FlowsCommand::Archive(args) => &args.home,
+        FlowsCommand::Configure(args) => &args.home,
+        FlowsCommand::Install(args) => &args.home,
+        FlowsCommand::Installations(args) => &args.home,
+        FlowsCommand::Pack(args) => &args.home,
+        FlowsCommand::Uninstall(args) => &args.home,
         FlowsCommand::Diff(args) => &args.home,
         FlowsCommand::Pull(args) => &args.home,
         FlowsCommand::Push(args) => &args.home,

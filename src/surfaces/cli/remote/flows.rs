@@ -7,7 +7,7 @@ use flowstone_engine::disk::load;
 use flowstone_lang::session::Session;
 use serde_json::{Value, json};
 
-use super::{Remote, local_only, registry};
+use super::{Remote, installations, local_only, registry};
 use crate::cli::args::{Check, CheckFormat, FlowsCommand, FlowsShow};
 use crate::cli::check::{gather, summary};
 use crate::cli::exit::Exit;
@@ -35,6 +35,11 @@ pub(super) fn perform(remote: &Remote, command: &FlowsCommand) -> Result<Exit, R
             own_flows(args.paths.is_empty())?;
             show(remote, args)?;
         }
+        FlowsCommand::Configure(_)
+        | FlowsCommand::Install(_)
+        | FlowsCommand::Installations(_)
+        | FlowsCommand::Pack(_)
+        | FlowsCommand::Uninstall(_) => installations::perform(remote, command)?,
         FlowsCommand::Archive(_)
         | FlowsCommand::Diff(_)
         | FlowsCommand::Pull(_)

@@ -44,11 +44,16 @@ pub(super) fn perform(remote: &Remote, command: &FlowsCommand) -> Result<(), Rep
             let path = ["registry", &*args.slug, "rollback"];
             tell_moved(remote.post(&path, &body.into())?, args.json);
         }
-        FlowsCommand::List(_)
+        FlowsCommand::Configure(_)
+        | FlowsCommand::Install(_)
+        | FlowsCommand::Installations(_)
+        | FlowsCommand::List(_)
+        | FlowsCommand::Pack(_)
         | FlowsCommand::Show(_)
         | FlowsCommand::Test(_)
         | FlowsCommand::Trust(_)
         | FlowsCommand::Trusted(_)
+        | FlowsCommand::Uninstall(_)
         | FlowsCommand::Untrust(_)
         | FlowsCommand::Versions(_) => {}
     }

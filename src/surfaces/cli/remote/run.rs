@@ -77,6 +77,10 @@ pub(super) fn run(remote: &Remote, args: &Run) -> Result<Exit, Report> {
             "target",
             &args.target.map(|target| target.name().to_owned()),
         ),
+        (
+            "installation",
+            &args.installation.as_ref().map(ToString::to_string),
+        ),
         ("version", &args.number.map(|it| it.to_string()).or(version)),
     ];
     for (name, text) in texts {

@@ -36,6 +36,9 @@ fn create(remote: &Remote, args: &TokensCreate) -> Result<Exit, Report> {
         "jobTypes": args.job_types,
         "roles": args.roles,
     });
+    if let Some(workspace) = &args.workspace {
+        body["workspace"] = json!(workspace);
+    }
     if let Some(subject) = &args.subject {
         body["subject"] = json!(subject);
     }

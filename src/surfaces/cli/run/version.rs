@@ -2,13 +2,15 @@
 
 use std::rc::Rc;
 
-use flowstone_engine::Engine;
+use flowstone_engine::{Engine, StartedInstallation};
 use flowstone_engine::registry::Target;
 use flowstone_flow::flow::LoadedFlow;
+use flowstone_project::installations::{self, InstallationError};
 use flowstone_project::registry::{FlowRegistry, RegistryError, VersionRef};
 
 use super::usable;
 use crate::cli::args::Run;
+use crate::cli::flows::installed::of_installation;
 use crate::cli::flows::registered::of_registry;
 use crate::cli::outcome::of_engine_error;
 use crate::cli::report::Report;
@@ -58,4 +60,28 @@ pub(super) async fn named(engine: &Engine, args: &Run) -> Result<Option<LoadedFl
     let checked = checked.map_err(|error| of_engine_error(&error))?;
     let name = format!("{slug}@{}", version.number);
     usable(engine, (&session, checked), (&name, is_quiet)).map(Some)
+}
+
+/// Returns the flow of the installation that the command names, and how its runs start.
+pub(super) async fn installed(
+    engine: &Engine,
+    args: &Run,
+) -> Result<Option<(LoadedFlow, StartedInstallation)>, Report> {
+    let Some(at) = &args.installation else {
+        return Ok(None);
+    };
+    let session = Rc::new(engine.session());
+    let found = installations::to_start(engine, &session, at).await;
+    let (checked, started) = found.map_err(|error| of_installation(&error))?;
+    if flow_file::slug(&args.file) != Some(&*started.flow.flow.slug) {
+        let at = at.clone();
+        return Err(of_installation(&InstallationError::OtherFlow {
+            at,
+            slug: started.flow.flow.slug,
+        }));
+    }
+    let is_quiet = args.show.json || args.show.quiet;
+    let name = started.flow.to_string();
+    let loaded = usable(engine, (&session, checked), (&name, is_quiet))?;
+    Ok(Some((loaded, started)))
 }

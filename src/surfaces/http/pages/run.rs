@@ -24,7 +24,7 @@ use crate::http::answer::Answer;
 use crate::http::operation::{Param, names};
 use crate::http::problem::Problem;
 use crate::http::request::{Members, Query};
-use crate::http::resources::link_ttl;
+use crate::http::resources::{link_ttl, sees};
 use crate::http::runs::reached;
 use crate::http::server::{EngineContext, Peer, Shared};
 use crate::json::instant;
@@ -191,7 +191,7 @@ async fn resolved(
         Err(error) => return Err(error.into()),
     };
     if let Viewer::Caller(caller) = viewer
-        && !caller.reaches_resource(&row.uri)
+        && !sees(cx, caller, &row).await?
     {
         return Ok(None);
     }

@@ -249,7 +249,8 @@ impl SentForm {
             return Err(unaccepted());
         };
         let labels = cx.catalog.labels(&cx.engine, &wait.row.flow);
-        let may = token.has(Scope::Approve) && token.reaches_flow(&wait.row.flow, &labels);
+        let side = token.reaches_side(&wait.row.flow, &labels);
+        let may = token.has(Scope::Approve) && side.is_installer();
         Ok(match may {
             true => Ok(Caller { token }.decides()),
             false => Err("Nothing was decided: this access token may not decide here."),

@@ -3,6 +3,7 @@
 use axum::extract::{Path, RawQuery, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
+use flowstone_engine::installation::Side;
 use flowstone_engine::token::Scope;
 use flowstone_engine::{EngineError, FeedState};
 use serde_json::{Value as Json, json};
@@ -14,7 +15,7 @@ use super::super::operation::{Content, LIMIT, Operation, Operations, Param, Shap
 use super::super::problem::{Problem, codes};
 use super::super::request::Query;
 use super::super::server::{EngineContext, Shared};
-use super::reached;
+use super::reach::{reached, reached_as};
 use crate::json::feed_event_json;
 use crate::telemetry;
 
@@ -115,8 +116,14 @@ async fn spans(
 ) -> Result<Answer, Problem> {
     let spans = server
         .ask(async move |cx: &EngineContext| {
-            let run = reached(cx, &caller, &id).await?.id;
-            let spans = cx.engine.spans_of(&run).await?;
+            let (run, side) = reached_as(cx, &caller, (&id, Side::is_any)).await?;
+            let mut spans = cx.engine.spans_of(&run.id).await?;
+            if !side.is_author() {
+                // That there was a run, when, and how it ended is the installer's; what it did is the author's.
+                spans.retain(|span| span.parent.is_none());
+                spans.truncate(1);
+                spans.iter_mut().for_each(|span| span.attributes.clear());
+            }
             Ok::<_, Problem>(telemetry::spans_json(&spans))
         })
         .await?;

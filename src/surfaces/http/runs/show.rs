@@ -2,6 +2,8 @@
 
 use axum::extract::{Path, RawQuery, State};
 use flowstone_engine::RunReport;
+use flowstone_engine::installation::Side;
+use flowstone_engine::ports::RunRow;
 use flowstone_engine::token::Scope;
 use serde_json::{Value as Json, json};
 
@@ -13,7 +15,7 @@ use super::super::operation::{
 use super::super::problem::Problem;
 use super::super::request::Query;
 use super::super::server::{EngineContext, Shared};
-use super::reached;
+use super::reach::{reached, reached_as, row_for};
 use crate::json::{
     Difference, JournalEntry, Run, RunParts, Step, StepParts, Values, diff_json, event_json,
     row_json_as, run_report_json, step_details_json,
@@ -102,7 +104,10 @@ pub(super) async fn show(
     }
     let shown = server
         .ask(async move |cx: &EngineContext| {
-            let row = reached(cx, &caller, &id).await?;
+            let (row, side) = reached_as(cx, &caller, (&id, Side::is_any)).await?;
+            if !side.is_whole() {
+                return of_side(cx, (&row, side), (step.as_deref(), values)).await;
+            }
             if let Some(path) = step {
                 let details = cx.engine.show_step(&row.id, &path).await?;
                 return Ok::<_, Problem>(step_details_json(&details, values));
@@ -117,6 +122,23 @@ pub(super) async fn show(
         })
         .await?;
     Ok(Answer::ok(shown))
+}
+
+/// Returns what one side may see of a run of an installation. The author sees what the run did, and not what it was given and
+/// gave; the installer sees that, and none of its steps.
+async fn of_side(
+    cx: &EngineContext,
+    (row, side): (&RunRow, Side),
+    (step, values): (Option<&str>, Values),
+) -> Result<Json, Problem> {
+    match step {
+        None => Ok(row_for(row, side, values)),
+        Some(path) if side.is_author() => {
+            let details = cx.engine.show_step(&row.id, path).await?;
+            Ok(step_details_json(&details, values))
+        }
+        Some(path) => Err(Problem::not_found(format!("the run has no step `{path}`"))),
+    }
 }
 
 /// Returns a run with its steps. Of children that the caller does not reach, it contains only id and status.
@@ -148,7 +170,7 @@ pub(super) async fn journal(
     let values = query.values()?;
     let page = server
         .ask(async move |cx: &EngineContext| {
-            let row = reached(cx, &caller, &id).await?;
+            let (row, _) = reached_as(cx, &caller, (&id, Side::is_author)).await?;
             let page = cx.engine.journal_page(&row.id, after, limit).await?;
             let entries = page.events.iter().map(|it| event_json(it, values));
             let entries: Vec<Json> = entries.collect();

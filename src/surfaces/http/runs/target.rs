@@ -3,13 +3,16 @@
 use std::rc::Rc;
 
 use axum::http::StatusCode;
+use flowstone_engine::StartedInstallation;
 use flowstone_engine::catalog::ServedFlow;
 use flowstone_engine::diagnostic::Severity;
 use flowstone_engine::registry::Target;
+use flowstone_project::installations;
 use flowstone_project::registry::{FlowRegistry, RegistryError, VersionRef};
 
 use super::super::access::Caller;
 use super::super::flows::no_flow;
+use super::super::installations::named;
 use super::super::problem::Problem;
 use super::super::server::EngineContext;
 use super::served;
@@ -71,4 +74,30 @@ pub(super) async fn to_start(
         .map(|loaded| ServedFlow::of_version(slug, loaded));
     let flow = flow.filter(|flow| caller.token.reaches_flow(slug, &flow.labels));
     flow.map(Rc::new).ok_or_else(|| no_flow(slug))
+}
+
+/// Returns the flow of an installation, and how its runs start, if the caller is its installer.
+pub(super) async fn installed(
+    cx: &EngineContext,
+    caller: &Caller,
+    (slug, name): (&str, &str),
+) -> Result<(Rc<ServedFlow>, StartedInstallation), Problem> {
+    let at = named(caller, None, name)?;
+    let row = installations::find(&cx.engine, &at).await?;
+    caller.reaches_installation(&row)?;
+    let session = Rc::new(cx.engine.session());
+    let (checked, started) = installations::to_start(&cx.engine, &session, &at).await?;
+    let worst = checked
+        .findings
+        .iter()
+        .find(|finding| finding.severity == Severity::Error);
+    if let Some(worst) = worst {
+        let status = StatusCode::UNPROCESSABLE_ENTITY;
+        return Err(Problem::new(status, worst.code, worst.message.clone()));
+    }
+    let flow = checked
+        .loaded
+        .filter(|_| started.flow.flow.slug == slug)
+        .map(|loaded| Rc::new(ServedFlow::of_version(slug, loaded)));
+    Ok((flow.ok_or_else(|| no_flow(slug))?, started))
 }
