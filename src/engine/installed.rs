@@ -68,10 +68,10 @@ impl Engine {
             made.map_err(|error| crate::ports::StoreError::of_file(&folder, &error))?;
         }
         let slug = (&*flow.flow.slug, bindings.is_outside);
-        let allow =
-            self.services
-                .permissions
-                .of_installation(slug, &settings, &real_path(&folder));
+        let allow = self
+            .services
+            .permissions
+            .of_installation(slug, &settings, &real_path(&folder));
         let stores = &self.services.stores;
         let namespace = flow.at.namespace();
         let mut installation = RunInstallation {

@@ -66,8 +66,9 @@ pub(crate) use flowstone_flow::{
     natives, packaged, permission, retention, retry, schedule, step,
 };
 pub use flowstone_model::{
-    blob, changeset, codec, diagnostic, duration, feed_event, form, ids, installation, json, kv, limits, ports,
-    private, registry, resource, rooted, schema, server_file, table, text, token, trace, viewer,
+    blob, changeset, codec, diagnostic, duration, feed_event, form, ids, installation, json, kv,
+    limits, ports, private, registry, resource, rooted, schema, server_file, table, text, token,
+    trace, viewer,
 };
 
 pub use asker::{AskPermission, Asker, Permission, PermissionQuestion};

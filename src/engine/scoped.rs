@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use crate::blob::BlobHash;
-use crate::installation::Namespace;
 use crate::ids::RunId;
+use crate::installation::Namespace;
 use crate::kv::{KvEntry, KvOp};
 use crate::ports::{
     BlobRow, BlobWriter, Blobs, Embedded, Kv, PortFuture, Refreshed, ResourcePage, ResourceQuery,
@@ -101,12 +101,17 @@ impl Scoped {
     }
 
     fn place_key(&self, key: &mut String) -> Result<(), StoreError> {
-        *key = self.namespace.key(key).ok_or_else(|| StoreError::Rejected {
-            code: "E1457",
-            kind: "not-found",
-            message: format!("the key \"{key}\" is kept for an installation"),
-            hint: Some("keys that begin with `installation:` belong to installations".to_owned()),
-        })?;
+        *key = self
+            .namespace
+            .key(key)
+            .ok_or_else(|| StoreError::Rejected {
+                code: "E1457",
+                kind: "not-found",
+                message: format!("the key \"{key}\" is kept for an installation"),
+                hint: Some(
+                    "keys that begin with `installation:` belong to installations".to_owned(),
+                ),
+            })?;
         Ok(())
     }
 
@@ -162,12 +167,10 @@ impl Scoped {
         for hit in hits {
             let is_visible = match hit.target {
                 SearchTarget::Runs => self.has_run(Some(&hit.id)).await?,
-                SearchTarget::Resources => {
-                    match self.whole.resources.find(&hit.id, 0).await? {
-                        Some(row) => self.has(&row).await?,
-                        None => self.namespace == Namespace::Project,
-                    }
-                }
+                SearchTarget::Resources => match self.whole.resources.find(&hit.id, 0).await? {
+                    Some(row) => self.has(&row).await?,
+                    None => self.namespace == Namespace::Project,
+                },
                 // Those of the home are not an installation's.
                 SearchTarget::Flows | SearchTarget::Connections | SearchTarget::Knowledge => {
                     self.namespace == Namespace::Project

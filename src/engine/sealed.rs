@@ -323,7 +323,13 @@ impl Engine {
 
     /// Checks that everything can be decrypted: a new key beside a wrong one would hide that the right one is missing.
     async fn check_sealed(&self, vault: &dyn Vault) -> Result<(), EngineError> {
-        for row in self.services.stores.installations.installations(None).await? {
+        for row in self
+            .services
+            .stores
+            .installations
+            .installations(None)
+            .await?
+        {
             opened(vault, &RunId::from_text(row.at.to_string()), &row.setup)?;
         }
         let mut after = None;

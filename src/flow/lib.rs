@@ -42,8 +42,8 @@ pub mod tools;
 pub mod workspace;
 
 pub use flowstone_model::{
-    blob, changeset, codec, diagnostic, duration, ids, installation, jobs, json, kv, limits, ports, private,
-    redact, registry, resource, rooted, schema, server_file, table, text, trace,
+    blob, changeset, codec, diagnostic, duration, ids, installation, jobs, json, kv, limits, ports,
+    private, redact, registry, resource, rooted, schema, server_file, table, text, trace,
 };
 
 pub use interrupt::Interrupt;

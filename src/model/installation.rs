@@ -69,6 +69,11 @@ impl InstalledFlow {
         let (flow, at) = text.split_once('@')?;
         let (workspace, slug) = flow.split_once('/').unwrap_or((DEFAULT_WORKSPACE, flow));
         let (installer, name) = at.split_once('/').unwrap_or((DEFAULT_WORKSPACE, at));
+        // Paths of files of other formats may have the sign, too.
+        let is_good = is_name(workspace) && is_name(installer) && is_name(name);
+        if !is_good || slug.is_empty() || slug.contains('/') {
+            return None;
+        }
         Some(InstalledFlow {
             flow: FlowName {
                 workspace: workspace.to_owned(),
@@ -277,7 +282,16 @@ mod tests {
             assert_eq!(read.at.name, "main");
         }
         assert_eq!(InstalledFlow::read("report"), None);
-        assert_eq!(InstalledFlow::read("trees/report.yaml"), None);
+        for other in [
+            "trees/report.yaml",
+            "trees/@x/a.yaml",
+            "a@b/c/d",
+            "@main",
+            "a@",
+            "a/b/c@d",
+        ] {
+            assert_eq!(InstalledFlow::read(other), None, "{other}");
+        }
     }
 
     #[test]
@@ -319,7 +333,17 @@ mod tests {
     #[test]
     fn names_have_no_separators() {
         assert!(is_name("acme-2"));
-        for text in ["", "-a", "a/b", "a:b", "a@b", "A", "a b", "..", &"a".repeat(61)] {
+        for text in [
+            "",
+            "-a",
+            "a/b",
+            "a:b",
+            "a@b",
+            "A",
+            "a b",
+            "..",
+            &"a".repeat(61),
+        ] {
             assert!(!is_name(text), "{text}");
         }
     }

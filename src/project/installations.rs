@@ -52,7 +52,7 @@ pub struct Changes {
 }
 
 /// An installation, with what is still to be done.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Shown {
     pub row: InstallationRow,
     pub needs: Vec<Need>,
@@ -268,7 +268,10 @@ pub async fn configure(
 
 async fn store(engine: &Engine, row: &InstallationRow) -> Result<bool, InstallationError> {
     let stores = engine.stores();
-    Ok(stores.installations.change_installation(row.clone()).await?)
+    Ok(stores
+        .installations
+        .change_installation(row.clone())
+        .await?)
 }
 
 /// Returns the flow of an installation, and how its runs start. An upgrade that needs nothing more is made first, if the
@@ -395,7 +398,9 @@ fn bound(engine: &Engine, flow: &Flow, row: &InstallationRow) -> BTreeMap<String
 fn of_author(settings: &Value, slot: &str) -> Option<String> {
     let entry = |map: &str, name: &str| {
         let map = settings.get(map)?.as_map()?.clone();
-        let found = map.iter().find(|(key, _)| name_of(key).is_some_and(|it| *it == *name));
+        let found = map
+            .iter()
+            .find(|(key, _)| name_of(key).is_some_and(|it| *it == *name));
         found.map(|(_, value)| value.clone())
     };
     let bound = entry("bindings", slot).and_then(|it| name_of(it.get("conn")?));
@@ -517,7 +522,10 @@ async fn upgrade_to(
     let registry = registry_of(engine, &row.flow);
     let found = registry.find(&row.flow.slug).await?;
     let live = found.filter(|flow| flow.archived_ms.is_none());
-    let Some(live) = live.and_then(|flow| flow.live).filter(|it| *it != row.version) else {
+    let Some(live) = live
+        .and_then(|flow| flow.live)
+        .filter(|it| *it != row.version)
+    else {
         return Ok(None);
     };
     let version = registry

@@ -27,9 +27,11 @@ use std::sync::Arc;
 pub use copy::WorkingCopy;
 pub use diff::{Change, FileDiff, FormDiff, VersionDiff, diff};
 pub use error::{RegistryError, RevisionConflict};
+use flowstone_engine::Engine;
 use flowstone_flow::flow::{Checked, LoadedFlow, Main, StoredFiles, program_files, read};
 use flowstone_lang::session::Session;
 use flowstone_lang::value::Value;
+use flowstone_model::codec::digest_bytes;
 use flowstone_model::diagnostic::{Severity, nearest};
 use flowstone_model::ports::{Registry, Stores};
 pub use flowstone_model::registry::{
@@ -407,6 +409,39 @@ impl FlowRegistry {
         Ok((old, new, found))
     }
 
+    /// Checks the deploy key of a release or rollback, if the flow asks for one: `:deploy-key-required` in the version that is
+    /// live, or in the one that is to be. `expected` is the project's key.
+    ///
+    /// # Errors
+    /// [`RegistryError::DeployKey`], and as [`FlowRegistry::version`].
+    pub async fn check_deploy_key(
+        &self,
+        slug: &str,
+        to: Option<i64>,
+        (given, expected): (Option<&str>, Option<&str>),
+    ) -> Result<(), RegistryError> {
+        let row = self.flow(slug).await?;
+        let mut numbers: Vec<i64> = row.live.into_iter().collect();
+        numbers.push(to.unwrap_or(row.head));
+        for number in numbers {
+            let version = self.version(slug, &VersionRef::Number(number)).await?;
+            let texts = texts(&self.files(&version).await?)?;
+            let loaded = read_version(&Session::new(), slug, &texts).loaded;
+            let asks = loaded.is_some_and(|loaded| {
+                loaded.flow.definition.get("deploy-key-required") == Some(&Value::Bool(true))
+            });
+            let digest = |key: &str| digest_bytes(key.as_bytes());
+            let is_good = given.is_some() && given.map(digest) == expected.map(digest);
+            if asks && !is_good {
+                return Err(RegistryError::DeployKey {
+                    slug: slug.to_owned(),
+                    is_set: expected.is_some(),
+                });
+            }
+        }
+        Ok(())
+    }
+
     /// Moves `live` to a version, or to the newest one.
     ///
     /// # Errors
@@ -499,6 +534,13 @@ impl FlowRegistry {
         let done = self.port.check_out(&version.flow, place, version.number);
         Ok(done.await?)
     }
+}
+
+/// Returns the deploy key of a project: the secret `deploy-key`.
+pub fn deploy_key(engine: &Engine) -> Option<String> {
+    let profile = engine.bindings().profile.as_deref();
+    let key = engine.secrets().find_in(profile, "deploy-key")?;
+    Some(key.reveal().to_owned())
 }
 
 fn check_length(what: &'static str, text: &str, most: usize) -> Result<(), RegistryError> {

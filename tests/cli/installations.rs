@@ -52,26 +52,49 @@ fn release(scratch: &Scratch, text: &str) {
 #[test]
 fn an_installation_runs_with_its_own_connections_and_values() {
     let scratch = released(&needy("", REGION));
-    ok(&scratch.run(&["flows", "install", "report", "--workspace", "acme", "--as", "main"]));
+    ok(&scratch.run(&[
+        "flows",
+        "install",
+        "report",
+        "--workspace",
+        "acme",
+        "--as",
+        "main",
+    ]));
     refused(
-        &scratch.run(&["flows", "install", "report", "--workspace", "acme", "--as", "main"]),
+        &scratch.run(&[
+            "flows",
+            "install",
+            "report",
+            "--workspace",
+            "acme",
+            "--as",
+            "main",
+        ]),
         "E1441",
     );
-    refused(&scratch.run(&["flows", "install", "report", "--as", "a/b"]), "E1442");
+    refused(
+        &scratch.run(&["flows", "install", "report", "--as", "a/b"]),
+        "E1442",
+    );
     let run = ["run", "report", "--installation", "acme/main"];
     // What the project binds and sets is the author's.
     let words = refused(&scratch.run(&run), "E1443");
     assert!(!words.contains("the author's"), "{words}");
-    let configure = |more: &[&str]| {
-        scratch.run(&[&["flows", "configure", "acme/main"], more].concat())
-    };
+    let configure =
+        |more: &[&str]| scratch.run(&[&["flows", "configure", "acme/main"], more].concat());
     refused(&configure(&["--check"]), "E1443");
     refused(&configure(&["--set", "crm.conn=own"]), "E1447");
     refused(&configure(&["--set", "cmr.conn=acme-crm"]), "E1446");
     refused(&configure(&["--setup", "{:regoin 1}"]), "E1446");
     ok(&configure(&["--setup", "{:region \"EU\"}"]));
     refused(&scratch.run(&run), "E1444");
-    ok(&configure(&["--set", "crm.conn=acme-crm", "--setup", "{:region nil}"]));
+    ok(&configure(&[
+        "--set",
+        "crm.conn=acme-crm",
+        "--setup",
+        "{:region nil}",
+    ]));
     refused(&scratch.run(&run), "E1445");
     let file = "{:profile {:autoUpgrade true} :bindings {:crm {:conn \"acme-crm\"}} :activation {:region \"US\"}}";
     scratch.write("bindings.edn", file);
@@ -81,9 +104,15 @@ fn an_installation_runs_with_its_own_connections_and_values() {
     assert_eq!(ok(&scratch.run(&run)), "US");
     // The author's own runs have the author's.
     assert_eq!(ok(&scratch.run(&["run", "report"])), "the author's");
-    refused(&scratch.run(&["run", "other", "--installation", "acme/main"]), "E1455");
-    refused(&scratch.run(&["run", "report", "--installation", "main"]), "E1440");
-    let listed = scratch.json_of(&["flows", "installations", "--json"]);
+    refused(
+        &scratch.run(&["run", "other", "--installation", "acme/main"]),
+        "E1455",
+    );
+    refused(
+        &scratch.run(&["run", "report", "--installation", "main"]),
+        "E1440",
+    );
+    let listed = scratch.json_of(&["flows", "installations"]);
     let only = &listed["installations"][0];
     assert_eq!(only["status"], "ready", "{listed}");
     assert_eq!(only["flow"], "report@acme/main");
@@ -97,7 +126,15 @@ fn an_author_provides_a_connection_that_nobody_else_binds() {
     let more = "\n {:slot :mail :type :http-api :provided-by :author}";
     let scratch = released(&needy(more, REGION));
     ok(&scratch.run(&["flows", "install", "report"]));
-    let give = ["flows", "configure", "report", "--set", "crm.conn=own", "--setup", "{:region 1}"];
+    let give = [
+        "flows",
+        "configure",
+        "report",
+        "--set",
+        "crm.conn=own",
+        "--setup",
+        "{:region \"EU\"}",
+    ];
     ok(&scratch.run(&give));
     let run = ["run", "report", "--installation", "report"];
     refused(&scratch.run(&run), "E1448");
@@ -112,15 +149,28 @@ fn an_author_provides_a_connection_that_nobody_else_binds() {
 
 #[test]
 fn secret_setup_values_are_neither_stored_in_the_clear_nor_shown() {
-    let text = needy("", "(count (:token (:activation (flow/input))))")
-        .replace(":key :region :field-type :text", ":key :token :field-type :secret");
+    let text = needy("", "(count (:token (:activation (flow/input))))").replace(
+        ":key :region :field-type :text",
+        ":key :token :field-type :secret",
+    );
     let scratch = released(&text);
     ok(&scratch.run(&["flows", "install", "report"]));
     let secret = "tk-5f0e9c7a1b3d";
     let setup = format!("{{:token \"{secret}\"}}");
-    let give = ["flows", "configure", "report", "--set", "crm.conn=own", "--setup", &setup];
+    let give = [
+        "flows",
+        "configure",
+        "report",
+        "--set",
+        "crm.conn=own",
+        "--setup",
+        &setup,
+    ];
     let told = scratch.run(&give);
-    assert!(!format!("{}{}", told.out, told.err).contains(secret), "{told:?}");
+    assert!(
+        !format!("{}{}", told.out, told.err).contains(secret),
+        "{told:?}"
+    );
     ok(&told);
     let run = ["run", "report", "--installation", "report", "--new"];
     assert_eq!(ok(&scratch.run(&run)), secret.len().to_string());
@@ -129,7 +179,9 @@ fn secret_setup_values_are_neither_stored_in_the_clear_nor_shown() {
     for file in std::fs::read_dir(scratch.path().join(".flowstone")).expect("a folder") {
         let path = file.expect("an entry").path();
         let bytes = std::fs::read(&path).unwrap_or_default();
-        let is_there = bytes.windows(secret.len()).any(|it| it == secret.as_bytes());
+        let is_there = bytes
+            .windows(secret.len())
+            .any(|it| it == secret.as_bytes());
         assert!(!is_there, "{}", path.display());
     }
 }
@@ -186,7 +238,8 @@ fn each_installation_has_tables_and_keys_of_its_own() {
             _ => assert!(ok(&ran).contains(":value 1"), "{ran:?}"),
         }
     }
-    let get = "(:value (flow/step :kv :a {:operation :get :key \"installation:default:one:seen\"}))";
+    let get =
+        "(:value (flow/step :kv :a {:operation :get :key \"installation:default:one:seen\"}))";
     scratch.write(
         "flows/spy.edn",
         format!("{{:slug :spy\n :concurrency {{:type :singleton :on-new-version :coexist}}\n :flow '{get}}}"),
@@ -200,8 +253,16 @@ fn an_installed_flow_reaches_no_files_of_the_project_and_no_workspace() {
     let scratch = Scratch::new();
     scratch.write("secret.txt", "the author's");
     for (slug, body, code) in [
-        ("peek", "(flow/step :files :a {:op :resolve-source :source {:type :local :path \"..\"}})", "E0960"),
-        ("lists", "(flow/step :workspace :a {:op :runs/list})", "E1456"),
+        (
+            "peek",
+            "(flow/step :files :a {:op :resolve-source :source {:type :local :path \"..\"}})",
+            "E0960",
+        ),
+        (
+            "lists",
+            "(flow/step :workspace :a {:op :runs/list})",
+            "E1456",
+        ),
     ] {
         let text = format!(
             "{{:slug :{slug}\n :concurrency {{:type :singleton :on-new-version :coexist}}\n :flow '{body}}}"
@@ -220,14 +281,34 @@ fn an_installed_flow_reaches_no_files_of_the_project_and_no_workspace() {
 fn an_upgrade_stops_where_needs_grew() {
     let scratch = released(&needy("", "1"));
     ok(&scratch.run(&["flows", "install", "report"]));
-    let give = ["flows", "configure", "report", "--set", "crm.conn=own", "--setup", "{:region 1}"];
+    let give = [
+        "flows",
+        "configure",
+        "report",
+        "--set",
+        "crm.conn=own",
+        "--setup",
+        "{:region \"EU\"}",
+    ];
     ok(&scratch.run(&give));
-    let run = || ok(&scratch.run(&["run", "report", "--installation", "report", "--new", "--quiet"]));
-    let shown = || scratch.json_of(&["flows", "installations", "--json"])["installations"][0].clone();
+    let run = || {
+        ok(&scratch.run(&[
+            "run",
+            "report",
+            "--installation",
+            "report",
+            "--new",
+            "--quiet",
+        ]))
+    };
+    let shown = || scratch.json_of(&["flows", "installations"])["installations"][0].clone();
     // Pinned: a release changes nothing.
     release(&scratch, &needy("", "2"));
     assert_eq!(run(), "1");
-    assert_eq!(shown()["upgrade"], json!({"version": 2, "status": "ready", "needs": []}));
+    assert_eq!(
+        shown()["upgrade"],
+        json!({"version": 2, "status": "ready", "needs": []})
+    );
     ok(&scratch.run(&["flows", "configure", "report", "--auto-upgrade", "on"]));
     assert_eq!(run(), "2");
     assert_eq!(shown()["upgrade"], Value::Null);
@@ -236,13 +317,20 @@ fn an_upgrade_stops_where_needs_grew() {
     assert_eq!(run(), "2");
     let upgrade = shown()["upgrade"].clone();
     assert_eq!(upgrade["status"], "needs_input", "{upgrade}");
-    assert_eq!(upgrade["needs"], json!(["connection mail (:type :http-api)"]));
+    assert_eq!(
+        upgrade["needs"],
+        json!(["connection mail (:type :http-api)"])
+    );
     ok(&scratch.run(&["flows", "configure", "report", "--upgrade"]));
-    refused(&scratch.run(&["run", "report", "--installation", "report", "--new"]), "E1444");
+    refused(
+        &scratch.run(&["run", "report", "--installation", "report", "--new"]),
+        "E1444",
+    );
     ok(&scratch.run(&["flows", "configure", "report", "--set", "mail.conn=own"]));
     assert_eq!(run(), "3");
     // Another address of a slot is something else to agree to.
-    let moved = needy("\n {:slot :mail :type :http-api}", "4").replace("crm.example", "evil.example");
+    let moved =
+        needy("\n {:slot :mail :type :http-api}", "4").replace("crm.example", "evil.example");
     release(&scratch, &moved);
     assert_eq!(run(), "3");
     // Less is no reason to stop, and an archived flow still runs where it is installed.
@@ -256,30 +344,63 @@ fn an_upgrade_stops_where_needs_grew() {
 fn a_package_has_the_version_and_nothing_else() {
     let scratch = released(&needy("", REGION));
     scratch.write(".env", "ACME_KEY=tk-5f0e9c7a1b3d\n");
-    let packed = scratch.json_of(&["flows", "pack", "report", "--to", "a.tar.gz", "--json"]);
+    let packed = scratch.json_of(&["flows", "pack", "report", "--to", "a.tar.gz"]);
     let digest = packed["sha256"].as_str().expect("a digest").to_owned();
     ok(&scratch.run(&["flows", "pack", "report@1", "--to", "b.tar.gz"]));
     let bytes = |name: &str| std::fs::read(scratch.path().join(name)).expect("a file");
     assert_eq!(bytes("a.tar.gz"), bytes("b.tar.gz"));
-    let listed = Command::new("tar").arg("-tzf").arg(scratch.path().join("a.tar.gz")).output();
+    let listed = Command::new("tar")
+        .arg("-tzf")
+        .arg(scratch.path().join("a.tar.gz"))
+        .output();
     let listed = listed.expect("tar runs");
     assert_eq!(String::from_utf8_lossy(&listed.stdout), "flow.edn\n");
     // On another machine.
     let far = Scratch::new();
     far.write("a.tar.gz", bytes("a.tar.gz"));
-    far.write("flows/report.edn", "{:slug :report :flow '\"the other one\"}");
+    far.write(
+        "flows/report.edn",
+        "{:slug :report :flow '\"the other one\"}",
+    );
     let wrong = "0".repeat(64);
-    refused(&far.run(&["flows", "install", "a.tar.gz", "--digest", &wrong]), "E1452");
-    let none = far.json_of(&["flows", "installations", "--json"]);
+    refused(
+        &far.run(&["flows", "install", "a.tar.gz", "--digest", &wrong]),
+        "E1452",
+    );
+    let none = far.json_of(&["flows", "installations"]);
     assert_eq!(none["installations"], json!([]));
-    let told = far.json_of(&["flows", "install", "a.tar.gz", "--digest", &digest, "--json"]);
-    assert!(told["author"].as_str().is_some_and(|it| it.starts_with("pkg-")), "{told}");
-    refused(&far.run(&["run", "report", "--installation", "report"]), "E1443");
-    far.write("flowstone.edn", "{:connections {:own {:base-url \"https://crm.example.com\"}}}");
-    ok(&far.run(&["flows", "configure", "report", "--set", "crm.conn=own", "--setup", "{:region \"far\"}"]));
-    assert_eq!(ok(&far.run(&["run", "report", "--installation", "report"])), "far");
+    let told = far.json_of(&[
+        "flows", "install", "a.tar.gz", "--digest", &digest, "--json",
+    ]);
+    assert!(
+        told["author"]
+            .as_str()
+            .is_some_and(|it| it.starts_with("pkg-")),
+        "{told}"
+    );
+    refused(
+        &far.run(&["run", "report", "--installation", "report"]),
+        "E1443",
+    );
+    far.write(
+        "flowstone.edn",
+        "{:connections {:own {:base-url \"https://crm.example.com\"}}}",
+    );
+    ok(&far.run(&[
+        "flows",
+        "configure",
+        "report",
+        "--set",
+        "crm.conn=own",
+        "--setup",
+        "{:region \"far\"}",
+    ]));
+    assert_eq!(
+        ok(&far.run(&["run", "report", "--installation", "report"])),
+        "far"
+    );
     // A flow of the project with the same slug is another one.
-    let registered = far.json_of(&["flows", "list", "--registry", "--json"]);
+    let registered = far.json_of(&["flows", "list", "--registry"]);
     assert_eq!(registered["flows"], json!([]));
     assert_eq!(ok(&far.run(&["run", "report"])), "the other one");
     refused(&far.run(&["flows", "install", "a.tar.gz"]), "E1441");
@@ -295,7 +416,10 @@ fn a_packaged_flow_calls_no_flow_of_the_project() {
         "{:slug :calls\n :concurrency {:type :singleton :on-new-version :coexist}\n :flow '(flow/call-flow :own {})}",
     );
     ok(&scratch.run(&["flows", "install", "calls.edn"]));
-    refused(&scratch.run(&["run", "calls", "--installation", "calls"]), "E0545");
+    refused(
+        &scratch.run(&["run", "calls", "--installation", "calls"]),
+        "E0545",
+    );
 }
 
 #[test]
@@ -308,30 +432,54 @@ fn hostile_packages_are_refused_and_nothing_is_written() {
         let file = scratch.path().join(format!("{name}.tar.gz"));
         let script = format!("cd {} && {script}", folder.display());
         let script = script.replace("OUT", &file.display().to_string());
-        let done = Command::new("sh").args(["-c", &script]).status().expect("it runs");
+        let done = Command::new("sh")
+            .args(["-c", &script])
+            .status()
+            .expect("it runs");
         assert!(done.success(), "{name}");
         format!("{name}.tar.gz")
     };
     let all = [
-        tar("link", "ln -s /etc/passwd x.edn && tar -czf OUT flow.edn x.edn"),
+        tar(
+            "link",
+            "ln -s /etc/passwd x.edn && tar -czf OUT flow.edn x.edn",
+        ),
         tar("hard", "ln flow.edn x.edn && tar -czf OUT flow.edn x.edn"),
         tar("absolute", "tar -czPf OUT flow.edn /etc/hostname"),
-        tar("above", "echo 1 > ../above.edn && tar -czPf OUT flow.edn ../above.edn"),
+        tar(
+            "above",
+            "echo 1 > ../above.edn && tar -czPf OUT flow.edn ../above.edn",
+        ),
         tar("pipe", "mkfifo x.edn && tar -czf OUT flow.edn x.edn"),
-        tar("bomb", "truncate -s 1G x.edn && tar -czf OUT flow.edn x.edn && rm x.edn"),
-        tar("sparse", "truncate -s 1G x.edn && tar -S -czf OUT flow.edn x.edn && rm x.edn"),
+        tar(
+            "bomb",
+            "truncate -s 1G x.edn && tar -czf OUT flow.edn x.edn && rm x.edn",
+        ),
+        tar(
+            "sparse",
+            "truncate -s 1G x.edn && tar -S -czf OUT flow.edn x.edn && rm x.edn",
+        ),
         tar("empty", "tar -czf OUT --files-from /dev/null"),
-        tar("slug", "echo '{:slug :a/b :flow 1}' > flow.edn && tar -czf OUT flow.edn"),
+        tar(
+            "slug",
+            "echo '{:slug :a/b :flow 1}' > flow.edn && tar -czf OUT flow.edn",
+        ),
     ];
     for package in &all {
         let words = refused(&scratch.run(&["flows", "install", package]), "E1");
-        assert!(words.contains("E1451") || package == "slug.tar.gz", "{package}: {words}");
+        assert!(
+            words.contains("E1451") || package == "slug.tar.gz",
+            "{package}: {words}"
+        );
     }
     scratch.write("text.tar.gz", "not a package");
     refused(&scratch.run(&["flows", "install", "text.tar.gz"]), "E1451");
-    let listed = scratch.json_of(&["flows", "installations", "--json"]);
+    let listed = scratch.json_of(&["flows", "installations"]);
     assert_eq!(listed["installations"], json!([]));
-    for url in ["http://127.0.0.1:1/a.tar.gz", "https://127.0.0.1:1/a.tar.gz"] {
+    for url in [
+        "http://127.0.0.1:1/a.tar.gz",
+        "https://127.0.0.1:1/a.tar.gz",
+    ] {
         refused(&scratch.run(&["flows", "install", url]), "E1454");
     }
     let url = format!("https://127.0.0.1:1/a.tar.gz#sha256={}", "0".repeat(64));
@@ -345,7 +493,14 @@ fn a_flow_is_installed_from_a_revision_of_a_repository() {
     std::fs::create_dir_all(&folder).expect("a folder");
     let git = |args: &[&str]| {
         let done = Command::new("git")
-            .args(["-c", "user.name=a", "-c", "user.email=a@b", "-c", "init.defaultBranch=main"])
+            .args([
+                "-c",
+                "user.name=a",
+                "-c",
+                "user.email=a@b",
+                "-c",
+                "init.defaultBranch=main",
+            ])
             .args(args)
             .current_dir(&folder)
             .output()
@@ -367,9 +522,18 @@ fn a_flow_is_installed_from_a_revision_of_a_repository() {
     let of = |revision: &str| format!("git+{}@{revision}", folder.display());
     ok(&scratch.run(&["flows", "install", &of("v1")]));
     assert_eq!(ok(&scratch.run(&["run", "a", "--installation", "a"])), "1");
-    refused(&scratch.run(&["flows", "install", &of("main"), "--as", "b"]), "E1451");
-    refused(&scratch.run(&["flows", "install", &of("nothing"), "--as", "b"]), "E1453");
-    refused(&scratch.run(&["flows", "install", &format!("git+{}", folder.display())]), "E1454");
+    refused(
+        &scratch.run(&["flows", "install", &of("main"), "--as", "b"]),
+        "E1451",
+    );
+    refused(
+        &scratch.run(&["flows", "install", &of("nothing"), "--as", "b"]),
+        "E1453",
+    );
+    refused(
+        &scratch.run(&["flows", "install", &format!("git+{}", folder.display())]),
+        "E1454",
+    );
     assert!(!scratch.path().join("hooked").exists());
 }
 
@@ -397,7 +561,9 @@ impl Home {
         ok(&scratch.run(&["flows", "push", "note"]));
         ok(&scratch.run(&["flows", "release", "note"]));
         let token = |name: &str, more: &[&str]| {
-            let scopes = ["read", "run", "edit", "approve"].map(|it| ["--scope", it]).concat();
+            let scopes = ["read", "run", "edit", "approve"]
+                .map(|it| ["--scope", it])
+                .concat();
             let args = [&["tokens", "create", "--name", name], &*scopes, more].concat();
             ok(&scratch.run(&args))
         };
@@ -446,7 +612,10 @@ fn each_side_sees_what_is_its_own_and_nothing_else() {
     let known = home.get(&home.author, &at("")).json();
     assert_eq!(known["status"], "waiting", "{known}");
     assert_eq!(known["version"], 1);
-    assert_eq!((&known["input"], &known["waitReason"]), (&Value::Null, &Value::Null));
+    assert_eq!(
+        (&known["input"], &known["waitReason"]),
+        (&Value::Null, &Value::Null)
+    );
     assert_eq!(home.get(&home.beta, &at("")).status, 404);
     // Steps, journal and spans.
     assert_eq!(home.get(&home.author, &at("/journal")).status, 200);
@@ -476,7 +645,11 @@ fn each_side_sees_what_is_its_own_and_nothing_else() {
         let found = items(&home.get(token, "/api/v1/runs?text=zebra"), "runs");
         assert_eq!(found.len(), count, "{found:?}");
         let listed = items(&home.get(token, "/api/v1/installations"), "installations");
-        assert_eq!(listed.len(), usize::from(*token != home.author), "{listed:?}");
+        assert_eq!(
+            listed.len(),
+            usize::from(*token != home.author),
+            "{listed:?}"
+        );
     }
     // Waits and approvals.
     let waits = items(&home.get(&home.acme, "/api/v1/waits"), "waits");
@@ -484,21 +657,33 @@ fn each_side_sees_what_is_its_own_and_nothing_else() {
     let wait = waits[0]["id"].as_str().expect("an id").to_owned();
     for token in [&home.author, &home.beta] {
         assert_eq!(items(&home.get(token, "/api/v1/waits"), "waits").len(), 0);
-        assert_eq!(home.get(token, &format!("/api/v1/waits/{wait}")).status, 404);
+        assert_eq!(
+            home.get(token, &format!("/api/v1/waits/{wait}")).status,
+            404
+        );
         let approve = format!("/api/v1/waits/{wait}/approve");
         assert_eq!(home.api.post_as(token, &approve, &json!({})).status, 404);
         let cancel = home.api.post_as(token, &at("/cancel"), &json!({}));
         assert_eq!(cancel.status, 404, "{cancel:?}");
     }
     let approve = format!("/api/v1/waits/{wait}/approve");
-    assert_eq!(home.api.post_as(&home.acme, &approve, &json!({})).status, 200);
+    assert_eq!(
+        home.api.post_as(&home.acme, &approve, &json!({})).status,
+        200
+    );
     let end = std::time::Instant::now() + std::time::Duration::from_secs(60);
     while home.get(&home.acme, &at("")).json()["status"] != "completed" {
         assert!(std::time::Instant::now() < end, "it does not end");
         std::thread::sleep(std::time::Duration::from_millis(50));
     }
-    assert_eq!(home.get(&home.acme, &at("")).json()["result"]["said"], "zebra");
-    assert_eq!(home.get(&home.author, &at("")).json()["result"], Value::Null);
+    assert_eq!(
+        home.get(&home.acme, &at("")).json()["result"]["said"],
+        "zebra"
+    );
+    assert_eq!(
+        home.get(&home.author, &at("")).json()["result"],
+        Value::Null
+    );
 }
 
 #[test]
@@ -508,7 +693,8 @@ fn tables_keys_and_search_of_an_installation_are_the_installers() {
     home.start(&home.acme, "zebra");
     home.start(&home.beta, "yak");
     let table = "/api/v1/tables/installation%2Facme%2Fmain%2Fnotes/rows";
-    let key = "/api/v1/resources/content?uri=res://v1/ws/local/result/kv/installation:acme:main:last";
+    let key =
+        "/api/v1/resources/content?uri=res://v1/ws/local/result/kv/installation:acme:main:last";
     for path in [table, key] {
         let own = home.get(&home.acme, path);
         assert_eq!(own.status, 200, "{path}: {own:?}");
@@ -522,11 +708,18 @@ fn tables_keys_and_search_of_an_installation_are_the_installers() {
     for number in 1..=4 {
         let path = format!("/api/v1/tables/{number}/rows");
         let seen = home.get(&home.author, &path);
-        assert!(!seen.body.contains("zebra") && !seen.body.contains("yak"), "{seen:?}");
+        assert!(
+            !seen.body.contains("zebra") && !seen.body.contains("yak"),
+            "{seen:?}"
+        );
         let seen = home.get(&home.beta, &path);
         assert!(!seen.body.contains("zebra"), "{seen:?}");
     }
-    for (token, own) in [(&home.author, ""), (&home.acme, "zebra"), (&home.beta, "yak")] {
+    for (token, own) in [
+        (&home.author, ""),
+        (&home.acme, "zebra"),
+        (&home.beta, "yak"),
+    ] {
         for path in [
             "/api/v1/resources",
             "/api/v1/search?q=zebra&hydrate=true",
@@ -550,17 +743,31 @@ fn tables_keys_and_search_of_an_installation_are_the_installers() {
         }
     }
     // Flows and connections of the author are not there for installers; neither are tokens of others.
-    for path in ["/api/v1/flows/note", "/api/v1/registry/note", "/api/v1/connections"] {
+    for path in [
+        "/api/v1/flows/note",
+        "/api/v1/registry/note",
+        "/api/v1/connections",
+    ] {
         assert_eq!(home.get(&home.acme, path).status, 404, "{path}");
     }
-    assert_eq!(items(&home.get(&home.acme, "/api/v1/flows"), "flows").len(), 0);
-    assert_eq!(items(&home.get(&home.acme, "/api/v1/registry"), "flows").len(), 0);
+    assert_eq!(
+        items(&home.get(&home.acme, "/api/v1/flows"), "flows").len(),
+        0
+    );
+    assert_eq!(
+        items(&home.get(&home.acme, "/api/v1/registry"), "flows").len(),
+        0
+    );
     let plain = json!({"input": {"word": "ox"}});
-    let started = home.api.post_as(&home.acme, "/api/v1/flows/note/runs", &plain);
+    let started = home
+        .api
+        .post_as(&home.acme, "/api/v1/flows/note/runs", &plain);
     assert_eq!(started.status, 404, "{started:?}");
     for name in ["other", "beta/main"] {
         let body = json!({"installation": name, "input": {"word": "ox"}});
-        let started = home.api.post_as(&home.acme, "/api/v1/flows/note/runs", &body);
+        let started = home
+            .api
+            .post_as(&home.acme, "/api/v1/flows/note/runs", &body);
         assert_eq!(started.problem(), "404 E1440", "{started:?}");
     }
     let path = "/api/v1/installations/main";
@@ -573,23 +780,44 @@ fn tables_keys_and_search_of_an_installation_are_the_installers() {
 fn a_server_installs_configures_and_runs_as_the_command_line_does() {
     let scratch = Scratch::new();
     scratch.write("flowstone.edn", SETTINGS);
-    let text = needy("", REGION).replace(" :concurrency", " :discover {:public true}\n :concurrency");
+    let text =
+        needy("", REGION).replace(" :concurrency", " :discover {:public true}\n :concurrency");
     release(&scratch, &text);
     let token = ok(&scratch.run(&[
-        "tokens", "create", "--name", "acme", "--scope", "edit", "--scope", "run", "--scope", "read",
-        "--workspace", "acme",
+        "tokens",
+        "create",
+        "--name",
+        "acme",
+        "--scope",
+        "edit",
+        "--scope",
+        "run",
+        "--scope",
+        "read",
+        "--workspace",
+        "acme",
     ]));
     let api = Api::serve(&scratch);
     let away = Scratch::new();
     away.write("token", &token);
     let server = format!("http://{}", api.address);
-    let far = |args: &[&str]| {
-        away.run(&[&["--server", &server, "--token-file", "token"], args].concat())
-    };
+    let far =
+        |args: &[&str]| away.run(&[&["--server", &server, "--token-file", "token"], args].concat());
     ok(&far(&["flows", "install", "report", "--as", "main"]));
     refused(&far(&["flows", "configure", "main", "--check"]), "E1443");
-    refused(&far(&["flows", "configure", "main", "--set", "crm.conn=own"]), "E1447");
-    let give = ["flows", "configure", "main", "--set", "crm.conn=acme-crm", "--setup", "{:region \"EU\"}"];
+    refused(
+        &far(&["flows", "configure", "main", "--set", "crm.conn=own"]),
+        "E1447",
+    );
+    let give = [
+        "flows",
+        "configure",
+        "main",
+        "--set",
+        "crm.conn=acme-crm",
+        "--setup",
+        "{:region \"EU\"}",
+    ];
     assert_eq!(ok(&far(&give)), "acme/main ready");
     ok(&far(&["flows", "configure", "main", "--check"]));
     assert_eq!(ok(&far(&["run", "report", "--installation", "main"])), "EU");
@@ -598,4 +826,132 @@ fn a_server_installs_configures_and_runs_as_the_command_line_does() {
     ok(&far(&["flows", "uninstall", "main"]));
     let listed = far(&["flows", "installations", "--json"]).json();
     assert_eq!(listed["installations"], json!([]));
+}
+
+/// A flow whose agent notes its secret, and answers.
+const AGENT: &str = r#"{:slug :helper
+ :concurrency {:type :singleton :on-new-version :coexist}
+ :requires [{:slot :ai :type :llm-provider}]
+ :invocations {:default {:inputs [{:name :word :type :text :required true}]}}
+ :flow '(let [done (flow/step :agent :work {:connection :ai :objective (:word (flow/input))
+                     :memory {:table "helper-memory" :auto-summarize true}
+                     :cost {:budget {:max-tokens-total 60}}})]
+          (:content done))}"#;
+
+const MODELS: &str = r#"{:connections
+ {:own {:backend :scripted :script {:turns [{:content "Hi" :usage {:prompt-tokens 7 :completion-tokens 3}}]}}
+  :one {:workspace :acme :backend :scripted :script {:turns [
+         {:tool-calls [{:name "memory_record" :arguments {:type "observation" :content "zebra of acme"}}]
+          :usage {:prompt-tokens 7 :completion-tokens 3}}
+         {:content "noted" :usage {:prompt-tokens 7 :completion-tokens 3}}]}}
+  :two {:workspace :beta :backend :scripted :script {:turns [{:content "Hi" :usage {:prompt-tokens 7 :completion-tokens 3}}]}}}}"#;
+
+#[test]
+fn memory_and_cost_are_the_authors_and_budgets_hold() {
+    let scratch = Scratch::new();
+    scratch.write("flowstone.edn", MODELS);
+    scratch.write("flows/helper.edn", AGENT);
+    ok(&scratch.run(&["flows", "push", "helper"]));
+    ok(&scratch.run(&["flows", "release", "helper"]));
+    for (workspace, connection) in [("acme", "one"), ("beta", "two")] {
+        ok(&scratch.run(&[
+            "flows",
+            "install",
+            "helper",
+            "--workspace",
+            workspace,
+            "--as",
+            "main",
+        ]));
+        let name = format!("{workspace}/main");
+        let set = format!("ai.conn={connection}");
+        ok(&scratch.run(&["flows", "configure", &name, "--set", &set]));
+    }
+    let run = |name: &str| {
+        scratch.run(&[
+            "run",
+            "helper",
+            "--installation",
+            name,
+            "--new",
+            "--quiet",
+            "--input",
+            "{:word \"w\"}",
+        ])
+    };
+    assert_eq!(ok(&run("acme/main")), "noted");
+    assert_eq!(ok(&run("beta/main")), "Hi");
+    // The rows are in the author's table, each with its installation.
+    let rows = scratch.json_of(&["resources", "table", "query", "helper-memory"]);
+    let rows = rows["rows"].as_array().expect("rows").clone();
+    let of = |content: &str| {
+        let row = rows.iter().find(|row| {
+            row["content"]
+                .as_str()
+                .is_some_and(|it| it.contains(content))
+        });
+        row.map(|row| row["flow"].clone())
+    };
+    assert_eq!(of("zebra"), Some(json!("helper@acme/main")), "{rows:?}");
+    // What one installer's agent noted is not told to another's.
+    let runs = scratch.json_of(&["runs", "list"]);
+    let newest = runs["runs"][0]["id"].as_str().expect("an id").to_owned();
+    let journal = scratch.run(&["runs", "events", &newest, "--json"]);
+    assert!(!journal.out.contains("zebra"), "{}", journal.out);
+    assert_eq!(ok(&run("acme/main")), "noted");
+    let runs = scratch.json_of(&["runs", "list"]);
+    let newest = runs["runs"][0]["id"].as_str().expect("an id").to_owned();
+    let journal = scratch.run(&["runs", "events", &newest, "--json"]);
+    assert!(journal.out.contains("zebra of acme"), "{}", journal.out);
+    // One budget for all: 20 + 10 + 20 tokens are used, and 10 more are all that is left.
+    assert_eq!(ok(&run("beta/main")), "Hi");
+    let words = refused(&run("beta/main"), "E0852");
+    assert!(
+        words.contains("budget used up") && !words.contains("60"),
+        "{words}"
+    );
+}
+
+#[test]
+fn the_tokens_of_an_installation_are_limited() {
+    let scratch = Scratch::new();
+    scratch.write("flowstone.edn", MODELS);
+    scratch.write(
+        "flows/helper.edn",
+        AGENT.replace(":max-tokens-total 60", ":max-tokens-total 6000"),
+    );
+    ok(&scratch.run(&["flows", "push", "helper"]));
+    ok(&scratch.run(&["flows", "release", "helper"]));
+    ok(&scratch.run(&["flows", "install", "helper"]));
+    let give = [
+        "flows",
+        "configure",
+        "helper",
+        "--set",
+        "ai.conn=own",
+        "--max-tokens",
+        "20",
+    ];
+    ok(&scratch.run(&give));
+    let run = || {
+        scratch.run(&[
+            "run",
+            "helper",
+            "--installation",
+            "helper",
+            "--new",
+            "--quiet",
+            "--input",
+            "{:word \"w\"}",
+        ])
+    };
+    assert_eq!(ok(&run()), "Hi");
+    assert_eq!(ok(&run()), "Hi");
+    let words = refused(&run(), "E0852");
+    assert!(words.contains("--max-tokens"), "{words}");
+    ok(&scratch.run(&["flows", "configure", "helper", "--max-tokens", "30"]));
+    assert_eq!(ok(&run()), "Hi");
+    refused(&run(), "E0852");
+    ok(&scratch.run(&["flows", "configure", "helper", "--max-tokens", "0"]));
+    assert_eq!(ok(&run()), "Hi");
 }

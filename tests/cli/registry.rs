@@ -403,3 +403,34 @@ fn a_token_reaches_the_versions_of_its_flows_only() {
     );
     assert_eq!(api.post_as(&edit, release, &json!({})).status, 200);
 }
+
+#[test]
+fn guarded_releases_need_the_deploy_key() {
+    let scratch = Scratch::new();
+    let key = "dk-7b1e4f0a92c3";
+    let guarded =
+        |body: &str| flow("report", body).replace("{:slug", "{:deploy-key-required true :slug");
+    scratch.write("flows/report.edn", flow("report", "1"));
+    ok(&scratch.run(&["flows", "push", "report"]));
+    ok(&scratch.run(&["flows", "release", "report"]));
+    scratch.write("flows/report.edn", guarded("2"));
+    ok(&scratch.run(&["flows", "push", "report"]));
+    let release = |more: &[&str]| scratch.run(&[&["flows", "release", "report"], more].concat());
+    // The project has no key.
+    refused(&release(&["--deploy-key", ""]), "E1458");
+    scratch.write(".env", format!("DEPLOY_KEY={key}\n"));
+    refused(&release(&[]), "E1458");
+    refused(&release(&["--deploy-key", "dk-other"]), "E1458");
+    assert_eq!(ok(&scratch.run(&["run", "report", "--quiet"])), "1");
+    ok(&release(&["--deploy-key", key]));
+    // A version that does not ask for it is no way around it.
+    scratch.write("flows/report.edn", flow("report", "3"));
+    ok(&scratch.run(&["flows", "push", "report"]));
+    refused(&release(&[]), "E1458");
+    refused(&scratch.run(&["flows", "rollback", "report"]), "E1458");
+    let api = Api::serve(&scratch);
+    let path = "/api/v1/registry/report/release";
+    assert_eq!(api.post(path, &json!({})).problem(), "403 E1458");
+    assert_eq!(api.post(path, &json!({"deployKey": key})).status, 200);
+    assert_eq!(ok(&scratch.run(&["run", "report", "--quiet"])), "3");
+}

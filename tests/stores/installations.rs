@@ -92,12 +92,16 @@ fn tokens_of_a_run_are_counted_once_however_often_it_is_noted() {
     let at = row("acme", "main").at;
     let other = row("beta", "main").at;
     let run = |id: &str| RunId::from_text(id.to_owned());
-    for (at, id, tokens) in [(&at, "a", 10), (&at, "b", 5), (&at, "a", 30), (&other, "c", 7)] {
+    for (at, id, tokens) in [
+        (&at, "a", 10),
+        (&at, "b", 5),
+        (&at, "a", 30),
+        (&other, "c", 7),
+    ] {
         block_on(installations.note_tokens(at, &run(id), tokens)).expect("written");
     }
-    let used = |at, except: &str| {
-        block_on(installations.tokens_used(at, &run(except))).expect("read")
-    };
+    let used =
+        |at, except: &str| block_on(installations.tokens_used(at, &run(except))).expect("read");
     assert_eq!(used(&at, "none"), 35);
     assert_eq!(used(&at, "a"), 5);
     assert_eq!(used(&other, "none"), 7);

@@ -71,7 +71,7 @@ mod memory {
     mod feed;
     mod forks;
     mod in_doubt;
-mod installations;
+    mod installations;
     mod jobs;
     mod listing;
     mod model;

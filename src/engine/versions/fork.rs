@@ -11,6 +11,7 @@ use crate::error::EngineError;
 use crate::execute::{Changed, Purpose, Script, dry_run};
 use crate::flow::{LoadedFlow, coerce_input, name_of};
 use crate::ids::RunId;
+use crate::installation::InstalledFlow;
 use crate::journal::{FORK, changed_path};
 use crate::ports::{Entry, EntryKind, NewRun};
 use crate::start::admit_with;
@@ -92,7 +93,11 @@ impl Engine {
             id,
             external_id: None,
             program,
-            flow: flow.slug.to_string(),
+            flow: match InstalledFlow::read(&row.flow) {
+                // It stays a run of its installation.
+                Some(installed) => installed.calling(&flow.slug).to_string(),
+                None => flow.slug.to_string(),
+            },
             input: self.stored_input((&flow, row.invocation.as_deref()), &input, &secrets)?,
             seed,
             now_ms,

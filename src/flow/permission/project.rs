@@ -138,7 +138,9 @@ impl Permissions {
         }
         let mut implied = derived(settings, &self.known);
         implied.env.retain(|name| names_secret(settings, name));
-        implied.secrets.retain(|row| names_secret(settings, &row.name));
+        implied
+            .secrets
+            .retain(|row| names_secret(settings, &row.name));
         allow.add(&implied);
         if let Some(own) = own {
             allow.add(&own.allow);
@@ -165,7 +167,12 @@ fn names_secret(settings: &Value, secret: &str) -> bool {
         });
         begins.push(variable(&name));
         if let Some(record) = record {
-            begins.extend(record.get("backend").and_then(name_of).map(|it| variable(&it)));
+            begins.extend(
+                record
+                    .get("backend")
+                    .and_then(name_of)
+                    .map(|it| variable(&it)),
+            );
             let auth = record.get("auth").and_then(Value::as_map);
             for (_, value) in auth.into_iter().flat_map(|map| map.iter()) {
                 names.extend(name_of(value).map(|it| variable(&it)));

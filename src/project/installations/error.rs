@@ -56,7 +56,10 @@ pub enum InstallationError {
     },
     #[error("the package cannot be used: {detail}")]
     BadPackage { detail: String },
-    #[error("the package is too large: at most {} bytes and 1000 files are taken", super::package::MOST)]
+    #[error(
+        "the package is too large: at most {} bytes and 1000 files are taken",
+        super::package::MOST
+    )]
     TooLarge,
     #[error("the package has the digest {found}, not {expected}")]
     OtherDigest { expected: String, found: String },
@@ -158,9 +161,7 @@ impl InstallationError {
                 format!("did you mean `{it}`?")
             }
             InstallationError::NoConnection { workspace, .. } => match &**workspace {
-                DEFAULT_WORKSPACE => {
-                    "describe it under `:connections` in flowstone.edn".to_owned()
-                }
+                DEFAULT_WORKSPACE => "describe it under `:connections` in flowstone.edn".to_owned(),
                 workspace => format!(
                     "describe it under `:connections` in flowstone.edn, with `:workspace :{workspace}`"
                 ),

@@ -125,7 +125,11 @@ impl Files {
         if self.files.contains_key(MAIN_FILE) {
             return Ok(self.files);
         }
-        let folder = self.files.keys().next().and_then(|path| path.split_once('/'));
+        let folder = self
+            .files
+            .keys()
+            .next()
+            .and_then(|path| path.split_once('/'));
         let folder = folder.map(|(folder, _)| format!("{folder}/"));
         let folder = folder.unwrap_or_default();
         let mut rooted = VersionFiles::new();

@@ -45,6 +45,12 @@ pub enum RegistryError {
         bytes: usize,
         most: usize,
     },
+    #[error("a release of `{slug}` needs the deploy key")]
+    DeployKey {
+        slug: String,
+        /// The project has one.
+        is_set: bool,
+    },
     #[error("{path} has changes that were not pushed")]
     Unpushed { path: String },
     #[error("{path} cannot be written: {detail}")]
@@ -89,6 +95,7 @@ impl RegistryError {
             RegistryError::BadReference { .. } => "E1411",
             RegistryError::Unpushed { .. } => "E1412",
             RegistryError::Unwritable { .. } => "E1413",
+            RegistryError::DeployKey { .. } => "E1458",
             RegistryError::Store(error) => error.code(),
         }
     }
@@ -108,6 +115,7 @@ impl RegistryError {
             | RegistryError::OtherSlug { .. }
             | RegistryError::BadReference { .. }
             | RegistryError::TooLong { .. } => "invalid_arguments",
+            RegistryError::DeployKey { .. } => "permission_denied",
             RegistryError::Unpushed { .. } => "revision_conflict",
             RegistryError::Unwritable { .. } | RegistryError::Store(_) => "internal",
         }
@@ -147,6 +155,12 @@ impl RegistryError {
             RegistryError::NothingBefore { slug, .. } => format!(
                 "name a version with `--to N`; `flowstone flows show {slug}` lists the releases"
             ),
+            RegistryError::DeployKey { is_set: true, .. } => {
+                "give it with `--deploy-key`, or in FLOWSTONE_DEPLOY_KEY".to_owned()
+            }
+            RegistryError::DeployKey { is_set: false, .. } => {
+                "the project keeps it as the secret `deploy-key`, and has none".to_owned()
+            }
             RegistryError::Files(_) => return None,
             RegistryError::NotText { .. } => "store other data as a resource".to_owned(),
             RegistryError::MainTaken { .. } => "rename the included file".to_owned(),

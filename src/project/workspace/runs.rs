@@ -1,11 +1,12 @@
 //! Runs of the project: a list of them, and one with its steps.
 
 use flowstone_engine::lookup;
-use flowstone_engine::{RunReport, StepReport};
+use flowstone_engine::{EngineError, RunReport, StepReport};
 use flowstone_flow::step::{StepContext, StepError};
 use flowstone_lang::value::Value;
 use flowstone_model::codec;
 use flowstone_model::ids::RunId;
+use flowstone_model::installation::Namespace;
 use flowstone_model::ports::{RunQuery, RunStatus, RunSummary};
 
 use super::args::Args;
@@ -31,10 +32,16 @@ pub(super) async fn list(cx: &StepContext, args: &Args) -> Result<Value, StepErr
         .last()
         .filter(|_| has_more)
         .map(|last| last.id.as_str());
+    // What installations do is not the project's.
+    let own = found.iter().filter(|run| is_of_project(&run.flow));
     Ok(facts([
-        ("runs", Value::vector(found.iter().map(summary))),
+        ("runs", Value::vector(own.map(summary))),
         ("next-cursor", text(next)),
     ]))
+}
+
+fn is_of_project(flow: &str) -> bool {
+    Namespace::of_flow(flow) == Namespace::Project
 }
 
 fn statuses(args: &Args) -> Result<Vec<RunStatus>, StepError> {
@@ -76,6 +83,10 @@ pub(super) async fn show(cx: &StepContext, args: &Args) -> Result<Value, StepErr
     let id = args.needed("run-id")?;
     let stores = cx.stores()?;
     let row = lookup::find(stores, &id).await.map_err(of_engine)?;
+    if !is_of_project(&row.flow) {
+        let run = id.to_string();
+        return Err(of_engine(EngineError::NoSuchRun { run }));
+    }
     let report = lookup::report(stores, row).await.map_err(of_engine)?;
     Ok(shown(&report))
 }

@@ -106,8 +106,9 @@ impl Memory {
             None => false,
             Some("installations") => true,
             Some(other) => {
-                return Err(wrong(format!("`:memory` has no `:share :{other}`"))
-                    .hint("there is `:installations`: all installations of the flow share what they note"));
+                return Err(wrong(format!("`:memory` has no `:share :{other}`")).hint(
+                    "there is `:installations`: all installations of the flow share what they note",
+                ));
             }
         };
         let plan = fields.get("plan").map(Plan::read).transpose()?;
@@ -126,9 +127,7 @@ impl Memory {
                     Some(installation) => installation.flow.to_string(),
                     None => cx.flow().slug.to_string(),
                 },
-                author: cx
-                    .installation()
-                    .map(|_| cx.flow().slug.to_string()),
+                author: cx.installation().map(|_| cx.flow().slug.to_string()),
                 run,
                 path: cx.path().to_string(),
             },

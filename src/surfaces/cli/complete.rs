@@ -78,6 +78,7 @@ enum Source {
     Codes,
     Connections,
     FlowsAndFiles,
+    Installations,
     Pages,
     Runs,
     Slugs,
@@ -94,6 +95,9 @@ fn source(group: &str, command: &str, arg: &Arg) -> Option<Source> {
         ("docs", "show", "page") => Source::Pages,
         ("steps", _, "kind") => Source::StepTypes,
         ("connections", _, "name") => Source::Connections,
+        ("flows", "configure" | "uninstall", "name") | (_, _, "installation") => {
+            Source::Installations
+        }
         ("runs", _, "id" | "ids" | "a" | "b" | "run" | "runs") => Source::Runs,
         ("waits", _, "id" | "wait") if arg.is_positional() => Source::Waits,
         (_, _, "run") if value.is_some_and(|it| ["ID", "RUN"].contains(&it)) => Source::Runs,
@@ -122,6 +126,7 @@ impl ValueCompleter for Values {
             Source::Codes => codes(),
             Source::Connections => connections(self.app),
             Source::FlowsAndFiles | Source::Slugs => slugs(),
+            Source::Installations => installations(self.app).unwrap_or_default(),
             Source::Pages => pages().iter().map(|(page, _)| named(page, None)).collect(),
             Source::Runs => runs(self.app).unwrap_or_default(),
             Source::StepTypes => step_types(self.app),
@@ -195,6 +200,17 @@ fn runs(app: &dyn App) -> Option<Vec<CompletionCandidate>> {
         named(&run.id.to_string(), Some(help))
     });
     Some(runs.collect())
+}
+
+/// Returns the installations of the project.
+fn installations(app: &dyn App) -> Option<Vec<CompletionCandidate>> {
+    let engine = app.open(&project(), Open::Existing).ok()?;
+    let runtime = Runtime::start().ok()?;
+    let rows = engine.stores().installations.installations(None);
+    let rows = runtime.block_on(rows).ok()?;
+    let rows = rows.iter();
+    let rows = rows.map(|row| named(&row.at.to_string(), Some(row.flow.to_string())));
+    Some(rows.collect())
 }
 
 /// Returns the open waits of the project.

@@ -289,7 +289,10 @@ async fn configure(
             caller.reaches_installation(&row)?;
             let changes = Changes {
                 set: set.into_iter().collect(),
-                setup: setup.as_ref().map(Given::value).filter(|it| *it != Value::Nil),
+                setup: setup
+                    .as_ref()
+                    .map(Given::value)
+                    .filter(|it| *it != Value::Nil),
                 auto_upgrade,
                 max_tokens,
                 upgrade: upgrade.unwrap_or_default(),

@@ -7,6 +7,7 @@ use flowstone_engine::registry::MAIN_FILE;
 use flowstone_engine::token::Scope;
 use flowstone_project::registry::{
     Base, FlowRegistry, NewCommit, RegistryError, VersionFiles, VersionRef, check_version,
+    deploy_key,
 };
 use serde_json::{Value, json};
 
@@ -195,11 +196,14 @@ const DIFF: &[Param] = &[
     Param::text("from", "The earlier version.").needed(),
     Param::text("to", "The later version; `draft` if it is left out."),
 ];
+const KEY: Param = Param::text("deployKey", "The deploy key, if the flow asks for one.");
 const RELEASE: &[Param] = &[
+    KEY,
     Param::text("message", "A note for the log."),
     Param::number("version", "The version; the newest if it is left out."),
 ];
 const ROLLBACK: &[Param] = &[
+    KEY,
     Param::text("message", "A note for the log."),
     Param::number(
         "to",
@@ -230,6 +234,7 @@ impl From<RegistryError> for Problem {
             "not_found" => StatusCode::NOT_FOUND,
             "invalid_arguments" => StatusCode::BAD_REQUEST,
             "check_failed" => StatusCode::UNPROCESSABLE_ENTITY,
+            "permission_denied" => StatusCode::FORBIDDEN,
             _ => StatusCode::CONFLICT,
         };
         let mut problem = Problem::new(status, error.code(), error.to_string());
@@ -470,16 +475,28 @@ async fn release(
     caller.need(Scope::Edit)?;
     let given = Members::read(&headers, body, &names(RELEASE)).await?;
     let (message, version) = (given.text("message")?, given.number("version")?);
+    let key = given.text("deployKey")?;
     let message = message.unwrap_or_default();
     let moved = server
         .ask(async move |cx: &EngineContext| {
             reach(cx, &caller, &slug)?;
             let by = (&*caller.token.name, &*message);
+            check_key(cx, &slug, (version, key.as_deref())).await?;
             let moved = registry(cx).release(&slug, version, by).await?;
             Ok::<_, Problem>(moved_json(&slug, &moved))
         })
         .await?;
     Ok(Answer::ok(moved))
+}
+
+async fn check_key(
+    cx: &EngineContext,
+    slug: &str,
+    (version, key): (Option<i64>, Option<&str>),
+) -> Result<(), Problem> {
+    let expected = deploy_key(&cx.engine);
+    let keys = (key, expected.as_deref());
+    Ok(registry(cx).check_deploy_key(slug, version, keys).await?)
 }
 
 async fn rollback(
@@ -492,11 +509,13 @@ async fn rollback(
     caller.need(Scope::Edit)?;
     let given = Members::read(&headers, body, &names(ROLLBACK)).await?;
     let (message, version) = (given.text("message")?, given.number("to")?);
+    let key = given.text("deployKey")?;
     let message = message.unwrap_or_default();
     let moved = server
         .ask(async move |cx: &EngineContext| {
             reach(cx, &caller, &slug)?;
             let by = (&*caller.token.name, &*message);
+            check_key(cx, &slug, (version, key.as_deref())).await?;
             let moved = registry(cx).rollback(&slug, version, by).await?;
             Ok::<_, Problem>(moved_json(&slug, &moved))
         })

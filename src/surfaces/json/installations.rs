@@ -86,7 +86,11 @@ pub fn installation_json(shown: &Shown) -> Json {
             true => "author",
             false => "installer",
         },
-        bound: row.set.get(&need.name).filter(|_| !need.is_of_author).cloned(),
+        bound: row
+            .set
+            .get(&need.name)
+            .filter(|_| !need.is_of_author)
+            .cloned(),
     });
     let status = |is_ready: bool| match is_ready {
         true => "ready",

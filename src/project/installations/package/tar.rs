@@ -142,7 +142,8 @@ fn header(path: &str, size: usize) -> Result<[u8; BLOCK], InstallationError> {
         }
     };
     let mut header = [0; BLOCK];
-    let mut put = |at: usize, text: &str| header[at..at + text.len()].copy_from_slice(text.as_bytes());
+    let mut put =
+        |at: usize, text: &str| header[at..at + text.len()].copy_from_slice(text.as_bytes());
     put(0, name);
     put(100, "0000644\0");
     put(108, "0000000\0");
@@ -210,7 +211,10 @@ pub(super) mod tests {
             (b'5', "../out/", ""),
         ] {
             let error = refused(&[(kind, path, link, b"")]);
-            assert!(error.starts_with("the package cannot be used"), "{path}: {error}");
+            assert!(
+                error.starts_with("the package cannot be used"),
+                "{path}: {error}"
+            );
         }
         let error = refused(&[(b'x', "a", "", b"20 path=../../a.edn\n")]);
         assert!(error.contains("too long"), "{error}");

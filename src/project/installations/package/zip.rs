@@ -119,7 +119,10 @@ mod tests {
     /// Returns an archive with one entry beside the main file.
     fn archive(name: &str, mode: u32, content: &[u8], is_packed: bool, claimed: u32) -> Vec<u8> {
         let (mut out, mut directory) = (Vec::new(), Vec::new());
-        let entries = [("flow.edn", 0o100_644, &b"{:slug :a :flow '1}"[..]), (name, mode, content)];
+        let entries = [
+            ("flow.edn", 0o100_644, &b"{:slug :a :flow '1}"[..]),
+            (name, mode, content),
+        ];
         for (name, mode, content) in entries {
             let stored = match is_packed {
                 false => content.to_vec(),
@@ -131,7 +134,11 @@ mod tests {
             };
             let mut sum = Crc::new();
             sum.update(content);
-            let size = if name == "flow.edn" { content.len() as u32 } else { claimed };
+            let size = if name == "flow.edn" {
+                content.len() as u32
+            } else {
+                claimed
+            };
             let mut facts = Vec::new();
             facts.extend(20_u16.to_le_bytes());
             facts.extend(0_u16.to_le_bytes());

@@ -140,11 +140,27 @@ pub struct FlowsRelease {
     pub author: Author,
 
     #[command(flatten)]
+    pub key: DeployKey,
+
+    #[command(flatten)]
     pub home: Home,
 
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
+}
+
+/// The key of guarded releases.
+#[derive(Debug, Clone, Args)]
+pub struct DeployKey {
+    /// The deploy key, if the flow has `:deploy-key-required`; the project keeps it as the secret `deploy-key`
+    #[arg(
+        long = "deploy-key",
+        value_name = "KEY",
+        env = "FLOWSTONE_DEPLOY_KEY",
+        hide_env_values = true
+    )]
+    pub key: Option<String>,
 }
 
 /// Makes the version live that was released before
@@ -168,6 +184,9 @@ pub struct FlowsRollback {
 
     #[command(flatten)]
     pub author: Author,
+
+    #[command(flatten)]
+    pub key: DeployKey,
 
     #[command(flatten)]
     pub home: Home,

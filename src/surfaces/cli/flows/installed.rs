@@ -82,7 +82,9 @@ async fn flow_of(engine: &Engine, args: &FlowsInstall) -> Result<FlowName, Repor
         }
         source::Found::Files(files) => files,
     };
-    installations::add_package(engine, files).await.map_err(failed)
+    installations::add_package(engine, files)
+        .await
+        .map_err(failed)
 }
 
 /// Prints what was installed, in the form of the API.
@@ -92,7 +94,10 @@ pub fn tell_installed(shown: Json, as_json: bool) {
         return;
     }
     let (slug, version) = (text(&shown, "slug"), &shown["version"]);
-    output::data(&format!("{slug}@{version} is installed as {}", place(&shown)));
+    output::data(&format!(
+        "{slug}@{version} is installed as {}",
+        place(&shown)
+    ));
     tell_needs(&shown);
 }
 
@@ -118,7 +123,11 @@ fn tell_needs(shown: &Json) {
     }
     let problem = &shown["problem"];
     if problem.is_object() {
-        output::note(&format!("{}: {}", text(problem, "kind"), text(problem, "message")));
+        output::note(&format!(
+            "{}: {}",
+            text(problem, "kind"),
+            text(problem, "message")
+        ));
     }
     let upgrade = &shown["upgrade"];
     if upgrade.is_object() {
@@ -261,12 +270,14 @@ pub fn tell_list(all: Vec<Json>, as_json: bool) {
             text(shown, "author"),
         ]
     });
-    output::data(&table(&columns, rows.collect()));
+    output::data(&table(&columns, rows));
 }
 
 pub(super) fn uninstall(args: &FlowsUninstall, app: &dyn App) -> Result<Exit, Report> {
     with_engine(app, &args.home, async |engine| {
-        installations::uninstall(engine, &args.name).await.map_err(failed)
+        installations::uninstall(engine, &args.name)
+            .await
+            .map_err(failed)
     })?;
     tell_uninstalled(&args.name, args.json);
     Ok(Exit::Completed)
@@ -298,7 +309,10 @@ pub(super) fn pack(args: &FlowsPack, app: &dyn App) -> Result<Exit, Report> {
     let to = args.to.clone();
     let to = to.unwrap_or_else(|| format!("{slug}-{number}.tar.gz").into());
     fs::write(&to, &packed).map_err(|error| {
-        Report::error("E1413", format!("{} cannot be written: {error}", to.display()))
+        Report::error(
+            "E1413",
+            format!("{} cannot be written: {error}", to.display()),
+        )
     })?;
     let digest = digest_bytes(&packed);
     match args.json {

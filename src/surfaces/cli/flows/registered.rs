@@ -6,7 +6,7 @@ use flowstone_engine::Engine;
 use flowstone_engine::disk::named;
 use flowstone_project::registry::{
     Base, FlowRegistry, NewCommit, RegistryError, VersionFiles, VersionRef, WorkingCopy,
-    check_version, diff as difference, files_of,
+    check_version, deploy_key, diff as difference, files_of,
 };
 use serde_json::{Value as Json, json};
 
@@ -252,11 +252,15 @@ pub fn tell_diff(found: Json, as_json: bool) {
 }
 
 pub(super) fn release(args: &FlowsRelease, app: &dyn App) -> Result<Exit, Report> {
-    let moved = with_registry(app, &args.home, async |_, registry| {
+    let moved = with_registry(app, &args.home, async |engine, registry| {
         let by = (
             &*args.author.name(),
             args.message.as_deref().unwrap_or_default(),
         );
+        let keys = (args.key.key.as_deref(), deploy_key(engine));
+        let keys = (keys.0, keys.1.as_deref());
+        let checked = registry.check_deploy_key(&args.slug, args.version, keys);
+        checked.await.map_err(failed)?;
         let moved = registry.release(&args.slug, args.version, by).await;
         Ok(moved_json(&args.slug, &moved.map_err(failed)?))
     })?;
@@ -265,11 +269,15 @@ pub(super) fn release(args: &FlowsRelease, app: &dyn App) -> Result<Exit, Report
 }
 
 pub(super) fn rollback(args: &FlowsRollback, app: &dyn App) -> Result<Exit, Report> {
-    let moved = with_registry(app, &args.home, async |_, registry| {
+    let moved = with_registry(app, &args.home, async |engine, registry| {
         let by = (
             &*args.author.name(),
             args.message.as_deref().unwrap_or_default(),
         );
+        let keys = (args.key.key.as_deref(), deploy_key(engine));
+        let keys = (keys.0, keys.1.as_deref());
+        let checked = registry.check_deploy_key(&args.slug, args.to, keys);
+        checked.await.map_err(failed)?;
         let moved = registry.rollback(&args.slug, args.to, by).await;
         Ok(moved_json(&args.slug, &moved.map_err(failed)?))
     })?;

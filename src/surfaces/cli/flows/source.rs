@@ -32,7 +32,10 @@ pub(super) async fn find(
     root: &Path,
 ) -> Result<Found, InstallationError> {
     if let Some(repository) = source.strip_prefix("git+") {
-        refuse_digest(digest, "a git repository has revisions: name a commit after `@`")?;
+        refuse_digest(
+            digest,
+            "a git repository has revisions: name a commit after `@`",
+        )?;
         return git(repository).map(Found::Files);
     }
     if source.contains("://") {
@@ -50,7 +53,9 @@ pub(super) async fn find(
         detail: error.to_string(),
     };
     let is_folder = fs::metadata(path).map_err(unread)?.is_dir();
-    let is_flow = path.extension().is_some_and(|it| it == "edn" || it == "clj");
+    let is_flow = path
+        .extension()
+        .is_some_and(|it| it == "edn" || it == "clj");
     if is_folder || is_flow {
         refuse_digest(digest, "only archives have a digest")?;
         let main = match is_folder {
@@ -80,7 +85,11 @@ fn refuse_digest(digest: Option<&str>, hint: &str) -> Result<(), InstallationErr
 
 /// Reads a flow file with what it includes.
 fn of_file(path: &Path, root: &Path) -> Result<VersionFiles, InstallationError> {
-    let name = path.strip_prefix(root).unwrap_or(path).display().to_string();
+    let name = path
+        .strip_prefix(root)
+        .unwrap_or(path)
+        .display()
+        .to_string();
     let session = flowstone_lang::session::Session::new();
     let checked = flowstone_engine::disk::load(&session, path, &name);
     let worst = checked.findings.first().map(|it| it.message.clone());
@@ -120,11 +129,18 @@ impl Address {
             detail: detail.to_owned(),
             hint: hint.to_owned(),
         };
-        let mut url = Url::parse(text)
-            .map_err(|error| refused(&format!("`{text}` is no URL: {error}"), "as in https://example.com/report.tar.gz#sha256=..."))?;
+        let mut url = Url::parse(text).map_err(|error| {
+            refused(
+                &format!("`{text}` is no URL: {error}"),
+                "as in https://example.com/report.tar.gz#sha256=...",
+            )
+        })?;
         if url.scheme() != "https" {
             let detail = format!("a package is not fetched from {}:", url.scheme());
-            return Err(refused(&detail, "use an https URL, or download it and install the file"));
+            return Err(refused(
+                &detail,
+                "use an https URL, or download it and install the file",
+            ));
         }
         let named = url.fragment().and_then(|it| it.strip_prefix("sha256="));
         let digest = digest.or(named).map(str::to_lowercase);
@@ -164,7 +180,10 @@ async fn download(text: &str, digest: Option<&str>) -> Result<Vec<u8>, Installat
     let sent = client.get(address.url.clone()).send().await;
     let mut response = sent.map_err(|error| unfetched(error.without_url().to_string()))?;
     if !response.status().is_success() {
-        return Err(unfetched(format!("the server answered {}", response.status())));
+        return Err(unfetched(format!(
+            "the server answered {}",
+            response.status()
+        )));
     }
     let mut bytes = Vec::new();
     loop {
@@ -198,17 +217,27 @@ fn git(repository: &str) -> Result<VersionFiles, InstallationError> {
         detail,
         hint: "as in git+https://example.com/flows.git@v1.2".to_owned(),
     };
-    let parts = repository.rsplit_once('@').filter(|(_, revision)| !revision.contains(['/', ':']));
+    let parts = repository
+        .rsplit_once('@')
+        .filter(|(_, revision)| !revision.contains(['/', ':']));
     let Some((address, revision)) = parts else {
-        return Err(refused("a repository needs a revision after `@`".to_owned()));
+        return Err(refused(
+            "a repository needs a revision after `@`".to_owned(),
+        ));
     };
-    let is_odd = |text: &str| text.is_empty() || text.starts_with('-') || text.contains(char::is_control);
+    let is_odd =
+        |text: &str| text.is_empty() || text.starts_with('-') || text.contains(char::is_control);
     if is_odd(address) || is_odd(revision) || address.contains("::") {
-        return Err(refused(format!("`{}` is no repository", repository.escape_debug())));
+        return Err(refused(format!(
+            "`{}` is no repository",
+            repository.escape_debug()
+        )));
     }
     let is_remote = address.contains("://") && !address.starts_with("file://");
     if is_remote && !address.starts_with("https://") && !address.starts_with("ssh://") {
-        return Err(refused("a repository is fetched by https or ssh, or from a folder".to_owned()));
+        return Err(refused(
+            "a repository is fetched by https or ssh, or from a folder".to_owned(),
+        ));
     }
     let folder = tempfile::tempdir().map_err(|error| failed_git(repository, error.to_string()))?;
     let at = folder.path();
@@ -216,7 +245,16 @@ fn git(repository: &str) -> Result<VersionFiles, InstallationError> {
     run_git(
         repository,
         at,
-        &["fetch", "--quiet", "--depth", "1", "--no-tags", "--", address, revision],
+        &[
+            "fetch",
+            "--quiet",
+            "--depth",
+            "1",
+            "--no-tags",
+            "--",
+            address,
+            revision,
+        ],
     )?;
     let archive = ["archive", "--format=tar", "FETCH_HEAD"];
     package::read_tar(&run_git(repository, at, &archive)?)
@@ -233,7 +271,13 @@ fn failed_git(repository: &str, detail: String) -> InstallationError {
 fn run_git(repository: &str, folder: &Path, args: &[&str]) -> Result<Vec<u8>, InstallationError> {
     let failed = |detail: String| failed_git(repository, detail);
     let mut command = Command::new("git");
-    for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_CONFIG_PARAMETERS"] {
+    for name in [
+        "GIT_DIR",
+        "GIT_WORK_TREE",
+        "GIT_INDEX_FILE",
+        "GIT_OBJECT_DIRECTORY",
+        "GIT_CONFIG_PARAMETERS",
+    ] {
         command.env_remove(name);
     }
     let child = command
@@ -327,7 +371,14 @@ mod tests {
 
     #[test]
     fn what_is_no_repository_is_refused_before_git_runs() {
-        for text in ["/tmp/a", "-x@main", "/tmp/a@-x", "ext::sh -c x@main", "http://example.com/a@main", "git://example.com/a@b"] {
+        for text in [
+            "/tmp/a",
+            "-x@main",
+            "/tmp/a@-x",
+            "ext::sh -c x@main",
+            "http://example.com/a@main",
+            "git://example.com/a@b",
+        ] {
             let error = git(text).expect_err(text);
             assert_eq!(error.code(), "E1454", "{text}: {error}");
         }

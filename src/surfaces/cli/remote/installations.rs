@@ -25,7 +25,8 @@ pub(super) fn perform(remote: &Remote, command: &FlowsCommand) -> Result<(), Rep
         }
         FlowsCommand::Uninstall(args) => {
             let query = place(&args.name);
-            let query: Vec<(&str, String)> = query.map(|it| ("workspace", it)).into_iter().collect();
+            let query: Vec<(&str, String)> =
+                query.map(|it| ("workspace", it)).into_iter().collect();
             remote.delete(&["installations", &args.name.name], &query)?;
             tell_uninstalled(&args.name, args.json);
         }
@@ -75,9 +76,8 @@ fn configure(remote: &Remote, args: &FlowsConfigure) -> Result<(), Report> {
     let changes = changes(args)?;
     let mut body = json!({"set": changes.set, "values": "edn"});
     if let Some(setup) = &changes.setup {
-        let setup = codec::encode(setup).map_err(|error| {
-            Report::error("E0941", format!("`--setup` is not data: {error}"))
-        })?;
+        let setup = codec::encode(setup)
+            .map_err(|error| Report::error("E0941", format!("`--setup` is not data: {error}")))?;
         body["setup"] = json!(setup);
     }
     if let Some(is_on) = changes.auto_upgrade {

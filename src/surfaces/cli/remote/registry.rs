@@ -33,6 +33,12 @@ pub(super) fn perform(remote: &Remote, command: &FlowsCommand) -> Result<(), Rep
             if let Some(version) = args.version {
                 body.insert("version".to_owned(), json!(version));
             }
+            body.extend(
+                args.key
+                    .key
+                    .iter()
+                    .map(|key| ("deployKey".to_owned(), json!(key))),
+            );
             let path = ["registry", &*args.slug, "release"];
             tell_moved(remote.post(&path, &body.into())?, args.json);
         }
@@ -41,6 +47,12 @@ pub(super) fn perform(remote: &Remote, command: &FlowsCommand) -> Result<(), Rep
             if let Some(version) = args.to {
                 body.insert("to".to_owned(), json!(version));
             }
+            body.extend(
+                args.key
+                    .key
+                    .iter()
+                    .map(|key| ("deployKey".to_owned(), json!(key))),
+            );
             let path = ["registry", &*args.slug, "rollback"];
             tell_moved(remote.post(&path, &body.into())?, args.json);
         }

@@ -2,8 +2,8 @@
 
 use std::rc::Rc;
 
-use flowstone_engine::{Engine, StartedInstallation};
 use flowstone_engine::registry::Target;
+use flowstone_engine::{Engine, StartedInstallation};
 use flowstone_flow::flow::LoadedFlow;
 use flowstone_project::installations::{self, InstallationError};
 use flowstone_project::registry::{FlowRegistry, RegistryError, VersionRef};
