@@ -395,6 +395,8 @@ fn a_database_of_format_12_gets_the_table_of_knowledge() {
          DROP TABLE search_knowledge; DROP TABLE flow_object; DROP TABLE flow_checkout;
          DROP TABLE flow_release; DROP TABLE flow_version; DROP TABLE flow_registered;
          DROP TABLE flow_trigger; DROP TABLE event_delivery;
+         DROP TABLE installation; DROP TABLE installation_tokens;
+         ALTER TABLE token DROP COLUMN workspace;
          ALTER TABLE run DROP COLUMN version; ALTER TABLE run DROP COLUMN target;
          PRAGMA user_version = 12",
     )

@@ -384,6 +384,7 @@ impl From<RegistryError> for KitError {
                 problems.iter().map(super::revision::finding).collect(),
             ),
             RegistryError::NothingBefore { slug, .. } => KitError::no_revision(slug),
+            RegistryError::DeployKey { .. } => KitError::permission_denied(message),
             RegistryError::Files(_)
             | RegistryError::NotText { .. }
             | RegistryError::MainTaken { .. } => {

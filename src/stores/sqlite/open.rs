@@ -13,8 +13,8 @@ use rusqlite::{Connection, OpenFlags};
 use super::failure::{failed, located, unopened};
 use super::marker::{self, MarkerState};
 use super::{
-    Options, agenda, blob, changeset, delivery, feed, installation, jobs, journal, kv, payload, queue,
-    registry, resource, runs, schedule, search, table, token, triggers, upkeep, waits,
+    Options, agenda, blob, changeset, delivery, feed, installation, jobs, journal, kv, payload,
+    queue, registry, resource, runs, schedule, search, table, token, triggers, upkeep, waits,
 };
 
 /// The name of the file in the home folder.
