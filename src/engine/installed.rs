@@ -85,6 +85,7 @@ impl Engine {
             settings,
             profile: None,
             is_outside: bindings.is_outside,
+            test: bindings.test,
             stores: scoped(stores, namespace),
             project_root: folder,
             installation: Some(Rc::new(installation)),
