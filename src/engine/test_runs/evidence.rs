@@ -307,7 +307,7 @@ impl Reading {
         let actions = request.and_then(|request| request.get("actions"));
         for action in actions.and_then(items).unwrap_or_default() {
             if let Some(name) = action.get("tool").and_then(Value::as_str) {
-                evidence.asked(&name);
+                evidence.asked(name);
             }
         }
     }

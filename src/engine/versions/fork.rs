@@ -93,11 +93,7 @@ impl Engine {
             id,
             external_id: None,
             program,
-            flow: match InstalledFlow::read(&row.flow) {
-                // It stays a run of its installation.
-                Some(installed) => installed.calling(&flow.slug).to_string(),
-                None => flow.slug.to_string(),
-            },
+            flow: name_of_fork(&row.flow, &flow.slug),
             input: self.stored_input((&flow, row.invocation.as_deref()), &input, &secrets)?,
             seed,
             now_ms,
@@ -124,6 +120,14 @@ impl Engine {
         let started = started.await?;
         self.send_ends(&started.replaced, now_ms).await?;
         Ok(started.run)
+    }
+}
+
+/// Returns the name that a fork of a run has for its flow. It stays a run of the same installation.
+fn name_of_fork(forked: &str, slug: &str) -> String {
+    match InstalledFlow::read(forked) {
+        Some(installed) => installed.calling(slug).to_string(),
+        None => slug.to_owned(),
     }
 }
 
