@@ -438,7 +438,9 @@ fn a_client_of_mcp_gets_objects_and_errors_of_the_kit() {
     let commit = tools.iter().find(|it| it["name"] == "commit_revision");
     let commit = commit.expect("the tool");
     assert_eq!(commit["annotations"]["readOnlyHint"], false);
+    // A client checks answers and errors against it.
     assert_eq!(commit["outputSchema"]["type"], "object");
+    assert_eq!(commit["outputSchema"]["anyOf"][1]["required"][0], "code");
     let made = client.call("commit_revision", &first(FLOW));
     let result = &made["result"];
     assert_eq!(result["isError"], false, "{made}");

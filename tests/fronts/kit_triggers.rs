@@ -7,7 +7,7 @@ use std::rc::Rc;
 use flowstone_engine::ExecuteOptions;
 use flowstone_engine::interfaces::Received;
 use flowstone_engine::observer::NoObserver;
-use flowstone_engine::ports::RunFilter;
+use flowstone_engine::ports::{PlanChange, RunFilter, ScheduleRow};
 use flowstone_engine::triggers::MINUTE_MS;
 use flowstone_project::registry::FlowRegistry;
 use flowstone_project::webhooks::webhooks;
@@ -270,6 +270,43 @@ fn a_flow_has_at_most_twenty_schedules_and_pages_list_them() {
     assert_eq!(seen, expected);
     let refused = project.refused("list_schedules", json!({"next": "x"}));
     assert_eq!(refused, "invalid_arguments /next");
+}
+
+#[test]
+fn schedules_of_the_text_of_a_flow_are_listed_and_not_changed() {
+    let project = project();
+    let row = ScheduleRow {
+        flow: "digest".to_owned(),
+        id: "weekly".to_owned(),
+        timing: "0 9 * * MON Europe/Oslo".to_owned(),
+        program: "p".to_owned(),
+        file: "digest@1".to_owned(),
+        next_ms: Some(MONDAY_MS),
+        last_ms: None,
+        last_run: None,
+        note: None,
+    };
+    let change = PlanChange {
+        seen: None,
+        row,
+        program: None,
+        now_ms: MONDAY_MS,
+    };
+    let planned = project.engine.stores().agenda.plan(change);
+    assert!(block_on(planned).expect("written"));
+    project.schedule("0 9 * * *");
+    let listed = project.call("list_schedules", json!({}));
+    let sources = listed["schedules"].as_array().expect("a list").iter();
+    let sources: Vec<&Json> = sources.map(|it| &it["source"]).collect();
+    assert_eq!(sources, ["kit", "flow"]);
+    assert_eq!(listed["schedules"][1]["revision"]["version"], 1);
+    for tool in ["remove_schedule", "pause_schedule", "resume_schedule"] {
+        let refused = project.refused(tool, json!({"id": "weekly"}));
+        assert!(refused.starts_with("not_removable"), "{tool}: {refused}");
+        let refused = project.refused_for("orders", tool, json!({"id": "weekly"}));
+        assert!(refused.starts_with("not_found"), "{tool}: {refused}");
+    }
+    assert_eq!(project.call("list_schedules", json!({})), listed);
 }
 
 #[test]

@@ -71,12 +71,29 @@ async fn list(rq: &Request, door: &KitDoor) -> Result<Json, RpcError> {
                 "name": tool.name,
                 "description": tool.description,
                 "inputSchema": (tool.input)(),
-                "outputSchema": (tool.output)(),
+                "outputSchema": answer_or_error((tool.output)()),
                 "annotations": {"readOnlyHint": tool.read_only, "openWorldHint": !tool.read_only},
             })
         })
         .collect();
     Ok(json!({"tools": tools}))
+}
+
+/// Returns the schema of a tool's result: its answer, or an error of the kit. Clients check both against it.
+fn answer_or_error(answer: Json) -> Json {
+    let error = json!({
+        "type": "object",
+        "properties": {
+            "code": {"type": "string"},
+            "message": {"type": "string"},
+            "retryable": {"type": "boolean"},
+            "next_step": {"type": "string"},
+            "details": {"type": "object"},
+        },
+        "required": ["code", "message", "retryable"],
+        "additionalProperties": false,
+    });
+    json!({"type": "object", "anyOf": [answer, error]})
 }
 
 /// Calls a tool. An error of the kit is the tool's result; a tool that does not exist is an error of the protocol.

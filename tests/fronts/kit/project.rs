@@ -9,7 +9,9 @@ use flowstone_engine::observer::NoObserver;
 use flowstone_engine::token::{Scope, Token, TokenKind, TokenLimits};
 use flowstone_engine::{Engine, EngineConfig, ExecuteOptions, StartOptions};
 use flowstone_flow::flow::Flow;
-use flowstone_fronts::kit::{self, Called, Consent, KitCall, KitError, Origin, Permissions};
+use flowstone_fronts::kit::{
+    self, Called, Consent, KitCall, KitError, Origin, Permissions, catalog,
+};
 use flowstone_lang::diagnostic::Diagnostic;
 use flowstone_lang::session::Session;
 use flowstone_lang::value::Value;
@@ -90,12 +92,19 @@ impl Project {
             cancelled,
             is_for_model: false,
         };
+        let checked = |answer: Json| {
+            let tool = catalog::find(tool).expect("it was called");
+            let schema = jsonschema::validator_for(&(tool.output)()).expect("a schema");
+            let wrong = schema.iter_errors(&answer).next().map(|it| it.to_string());
+            assert_eq!(wrong, None, "{}: {answer}", tool.name);
+            Ok(answer)
+        };
         let digest = match kit::call(&cx, tool, arguments.clone(), Consent::Door).await? {
-            Called::Done(answer) => return Ok(answer),
+            Called::Done(answer) => return checked(answer),
             Called::Ask(question) => question.digest,
         };
         match kit::call(&cx, tool, arguments, Consent::Given(&digest)).await? {
-            Called::Done(answer) => Ok(answer),
+            Called::Done(answer) => checked(answer),
             Called::Ask(question) => panic!("asked again about {question:?}"),
         }
     }
