@@ -106,7 +106,7 @@ fn show(done: &[Done]) {
             Column::Whole("state"),
             Column::Cut("namespaces"),
         ];
-        output::data(&table(&columns, rows.into_iter()));
+        output::data(&table(&columns, rows));
     }
     for report in done.iter().filter_map(|done| done.outcome.as_ref().err()) {
         output::report(report);

@@ -84,15 +84,7 @@ pub fn whole(trial: Trial<'_>, app: &dyn App) -> Result<Tested, Report> {
         records,
         is_quiet,
     } = trial;
-    let folder = tempfile::Builder::new()
-        .prefix("flowstone-test-")
-        .tempdir()
-        .map_err(|error| {
-            Report::error(
-                "E0927",
-                format!("there is no place for scratch folders: {error}"),
-            )
-        })?;
+    let folder = scratch_folder()?;
     let home = folder.path().join("undisturbed");
     let world = World::new(case, &home, None);
     let mut setting = Setting {
@@ -147,16 +139,7 @@ pub fn whole(trial: Trial<'_>, app: &dyn App) -> Result<Tested, Report> {
         problems.extend(crashes.problems.iter().cloned().map(outcome::problem));
     }
     problems.extend(outcome::unused(&world.case, &uses, is_as_expected));
-    let messages: Vec<&str> = problems.iter().map(|problem| &*problem.message).collect();
-    let mut json = json!({
-        "ok": problems.is_empty(),
-        "flow": file.display().to_string(),
-        "status": expected.status,
-        "result": outcome::end_json(&expected),
-        "commits": expected.commits,
-        "steps": expected.steps.iter().map(|step| &step.path).collect::<Vec<_>>(),
-        "problems": messages,
-    });
+    let mut json = to_json(file, &expected, &problems);
     if let Some(crashes) = &crashes {
         json["crashes"] = crashes.to_json(&expected);
     }
@@ -168,6 +151,28 @@ pub fn whole(trial: Trial<'_>, app: &dyn App) -> Result<Tested, Report> {
         problems,
         corrections,
         json,
+    })
+}
+
+fn scratch_folder() -> Result<tempfile::TempDir, Report> {
+    let folder = tempfile::Builder::new().prefix("flowstone-test-").tempdir();
+    folder.map_err(|error| {
+        let message = format!("there is no place for scratch folders: {error}");
+        Report::error("E0927", message)
+    })
+}
+
+/// Returns the outcome of a case for programs.
+fn to_json(file: &Path, expected: &TestOutcome, problems: &[Report]) -> serde_json::Value {
+    let messages: Vec<&str> = problems.iter().map(|problem| &*problem.message).collect();
+    json!({
+        "ok": problems.is_empty(),
+        "flow": file.display().to_string(),
+        "status": expected.status,
+        "result": outcome::end_json(expected),
+        "commits": expected.commits,
+        "steps": expected.steps.iter().map(|step| &step.path).collect::<Vec<_>>(),
+        "problems": messages,
     })
 }
 
