@@ -11,6 +11,7 @@ use flowstone_engine::blob::{BlobHash, BlobOp};
 use flowstone_engine::changeset::{Overlay, Referenced};
 use flowstone_engine::codec;
 use flowstone_engine::ids::{RunId, StepPath};
+use flowstone_engine::installation::{InstallationName, InstallationRow};
 use flowstone_engine::ports::*;
 use flowstone_engine::redact::Redactors;
 use flowstone_engine::registry::{
@@ -376,6 +377,30 @@ impl Changesets for Nothing {
         unused()
     }
     fn referenced(&self) -> PortFuture<'_, Referenced> {
+        unused()
+    }
+}
+
+impl Installations for Nothing {
+    fn install(&self, _: InstallationRow) -> PortFuture<'_, bool> {
+        unused()
+    }
+    fn installation(&self, _: &InstallationName) -> PortFuture<'_, Option<InstallationRow>> {
+        unused()
+    }
+    fn installations(&self, _: Option<&str>) -> PortFuture<'_, Vec<InstallationRow>> {
+        unused()
+    }
+    fn change_installation(&self, _: InstallationRow) -> PortFuture<'_, bool> {
+        unused()
+    }
+    fn note_tokens(&self, _: &InstallationName, _: &RunId, _: i64) -> PortFuture<'_, ()> {
+        unused()
+    }
+    fn tokens_used(&self, _: &InstallationName, _: &RunId) -> PortFuture<'_, i64> {
+        unused()
+    }
+    fn uninstall(&self, _: &InstallationName) -> PortFuture<'_, bool> {
         unused()
     }
 }
