@@ -397,6 +397,7 @@ fn a_database_of_format_12_gets_the_table_of_knowledge() {
          DROP TABLE flow_trigger; DROP TABLE event_delivery;
          DROP TABLE installation; DROP TABLE installation_tokens;
          ALTER TABLE token DROP COLUMN workspace;
+         DROP INDEX run_trace; ALTER TABLE run DROP COLUMN trace_id;
          ALTER TABLE run DROP COLUMN version; ALTER TABLE run DROP COLUMN target;
          PRAGMA user_version = 12",
     )

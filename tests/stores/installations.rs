@@ -52,7 +52,7 @@ fn a_name_is_taken_once_in_each_workspace() {
         Some(one.clone())
     );
     let acme = block_on(installations.installations(Some("acme"))).expect("read");
-    assert_eq!(acme, [one.clone()]);
+    assert_eq!(acme, std::slice::from_ref(&one));
     let all = block_on(installations.installations(None)).expect("read");
     assert_eq!(all, [one.clone(), other]);
     assert!(block_on(installations.uninstall(&one.at)).expect("written"));

@@ -398,7 +398,7 @@ fn rows_are_limited_changed_as_seen_and_found_by_their_flow() {
     };
     assert!(block_on(port.add_trigger(other.clone(), 20)).expect("written"));
     let all = block_on(port.triggers(&other.flow, TriggerKind::Schedule)).expect("a list");
-    assert_eq!(all, [other.clone()]);
+    assert_eq!(all, std::slice::from_ref(&other));
     let subscriptions = port.triggers(&other.flow, TriggerKind::Subscription);
     assert_eq!(block_on(subscriptions).expect("a list"), []);
     let paused = TriggerRow {
@@ -483,7 +483,7 @@ fn deliveries_are_recorded_once_paged_and_limited() {
     assert!(!block_on(port.retry_delivery(again.clone())).expect("refused"));
     assert_eq!(
         block_on(port.due_deliveries(77)).expect("due"),
-        [again.clone()]
+        std::slice::from_ref(&again)
     );
     assert_eq!(block_on(port.next_trigger_ms()).expect("read"), Some(77));
     assert_eq!(

@@ -201,7 +201,11 @@ impl Tally {
         self.asked.push((call.clone(), step));
         match made {
             Ok((tool, step)) => {
-                Decision::Perform(NestedRequest::new(&step.kind, &*tool.name, step.config))
+                let asked = NestedRequest::new(&step.kind, &*tool.name, step.config);
+                Decision::Perform(match tool.kind == ToolKind::Memory {
+                    true => asked.of_author(),
+                    false => asked,
+                })
             }
             Err(refusal) => Decision::Refuse(refusal),
         }
