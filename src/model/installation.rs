@@ -1,9 +1,9 @@
 //! Installations: flows of an author that somebody else runs, with connections and setup values of their own.
 //!
 //! A home has workspaces. An installation belongs to the workspace of its installer and has a name there; its flow belongs
-//! to the workspace of the author. What the runs of an installation keep is told apart by names: the flow of such a run is
-//! called [`InstalledFlow`], and its tables and keys have a [`Namespace`]. So whoever reads a name knows both sides of it
-//! without looking anything up.
+//! to the workspace of the author. Names distinguish what the runs of an installation keep: the flow of such a run is
+//! called [`InstalledFlow`], and its tables and keys have a [`Namespace`]. A name therefore shows both sides, and nothing
+//! has to be looked up.
 
 use std::collections::BTreeMap;
 use std::fmt;

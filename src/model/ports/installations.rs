@@ -24,6 +24,6 @@ pub trait Installations: Send + Sync {
     /// Returns how many tokens models have used in the runs of an installation, except one.
     fn tokens_used(&self, at: &InstallationName, except: &RunId) -> PortFuture<'_, i64>;
 
-    /// Removes an installation. Returns false if there is none.
+    /// Removes an installation. Returns false if it does not exist.
     fn uninstall(&self, at: &InstallationName) -> PortFuture<'_, bool>;
 }

@@ -1,4 +1,4 @@
-//! What a flow needs from whoever installs it: the slots and the setup values of `:requires`.
+//! What a flow needs from its installer: the slots and the setup values of `:requires`.
 
 use flowstone_flow::flow::Flow;
 use flowstone_lang::value::Value;

@@ -15,8 +15,8 @@ use super::super::server::EngineContext;
 use super::super::trace;
 use crate::json::{Values, row_json_as};
 
-/// Returns a run's row as one side may see it. The author of an installed flow sees what became of the run, and not what it was
-/// given and gave.
+/// Returns a run's row as one side may see it. The author of an installed flow sees the outcome of the run, but neither its input
+/// nor its result.
 pub(super) fn row_for(row: &RunRow, side: Side, values: Values) -> Json {
     let mut shown = row_json_as(row, values);
     if side.is_installer() {
