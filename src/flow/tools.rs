@@ -54,7 +54,7 @@ pub const KEYS: &[&str] = &[
 const REQUIRE_KEYS: &[&str] = &["agents", "mcp", "steps", "tool-names"];
 const WORKSPACE_KEYS: &[&str] = &["allow", "mutations", "require-approval"];
 const LIMITS: &[(&str, i64)] = &[
-    ("max-iterations", 1000),
+    ("max-iterations", 100),
     ("max-repeated-tool-calls", 100),
     ("max-tool-calls", 1000),
 ];

@@ -342,7 +342,7 @@ const FIELDS: &[Field] = &[
     ),
     Field::optional(
         "max-iterations",
-        FieldType::IntIn(1, 1000),
+        FieldType::IntIn(1, 100),
         "Maximum number of turns before the concluding one. Default 20.",
     ),
     Field::optional(

@@ -189,21 +189,21 @@ fn a_required_call_needs_a_tool_and_a_prompt_needs_text() {
 }
 
 #[test]
-fn an_agent_may_have_more_than_a_hundred_steps() {
+fn an_agent_has_at_most_a_hundred_steps() {
     let agents = Agents::serve();
     let http = agents.http_tool("lookup");
     // The last line is repeated.
-    let agent = agents.agent("call lookup", &[&http], json!({"max_steps": 103}));
+    let agent = agents.agent("call lookup", &[&http], json!({"max_steps": 100}));
     let done = agents.generate(&agent, &json!({"prompt": "x"}));
     assert_eq!(
         (&done["stop_reason"], agents.turns().len()),
-        (&json!("max_steps"), 103),
+        (&json!("max_steps"), 100),
         "{done}"
     );
     let provider = agents.provider.clone();
     let refused = agents.post(
         "/agents",
-        &json!({"ai_provider_id": provider, "max_steps": 1001}),
+        &json!({"ai_provider_id": provider, "max_steps": 101}),
     );
     assert_eq!(error(&refused), "400 VALIDATION_FAILED");
 }

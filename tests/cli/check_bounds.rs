@@ -155,7 +155,7 @@ fn agents_are_bounded_by_their_limits() {
         ":connection :ai :max-iterations (:n (flow/input))",
         "",
     );
-    assert_eq!(computed["turns"], 1002);
+    assert_eq!(computed["turns"], 102);
     let inner = agent(
         "inner",
         ":connection :ai :max-iterations 3 :max-tool-calls 2 :tools {:agents [:x/y]}",

@@ -150,7 +150,7 @@ fn unknown_tools_are_reported() {
                  :agents [:review/securty :git/pr]
                  :mcp [:linear/list_issue :other/x :open/all]
                  :require {:tool-names [\"search\"] :step [] :steps [:git/pr] :agents [:review/stile]}
-                 :max-iterations 2000}",
+                 :max-iterations 200}",
         expect![[r#"
             E0469 x.edn:8:19 <:file> there is no built-in tool `file`
               did you mean `files`?
@@ -192,7 +192,7 @@ fn unknown_tools_are_reported() {
               add it: `:tools {:steps [:git/pr]}`
             E0469 x.edn:14:86 <:review/stile> there is no named agent `:review/stile`
               did you mean `:review/style`?
-            E0469 x.edn:15:34 <2000> `:max-iterations` is a whole number from 1 to 1000, not 2000
+            E0469 x.edn:15:34 <200> `:max-iterations` is a whole number from 1 to 100, not 200
         "#]],
     );
 }

@@ -15,7 +15,7 @@ const BOUNDARY: &str = "boundary_policy";
 /// The number of model calls of an agent that says nothing else.
 pub const MAX_STEPS: i64 = 20;
 /// The largest number of model calls that an agent may say.
-const STEPS_MAX: i64 = 1_000;
+const STEPS_MAX: i64 = 100;
 
 /// The body of a new agent, and of changes of one.
 pub const MEMBERS: &[Member] = &[

@@ -51,7 +51,7 @@ impl Budget {
 impl Limits {
     /// Reads the limits.
     pub(super) fn read(fields: Fields<'_>, envelope: &Envelope) -> Result<Limits, StepError> {
-        let turns = fields.int("max-iterations", 1, 1000)?;
+        let turns = fields.int("max-iterations", 1, 100)?;
         let calls = fields.int("max-tool-calls", 1, 1000)?;
         let repeated = fields.int("max-repeated-tool-calls", 1, 100)?;
         Ok(Limits {
@@ -103,8 +103,8 @@ mod tests {
                 "8 80 Some(3) None",
             ),
             (
-                "{:max-iterations 1001}",
-                "`:max-iterations` must be from 1 to 1000, and is 1001",
+                "{:max-iterations 101}",
+                "`:max-iterations` must be from 1 to 100, and is 101",
             ),
             (
                 "{:max-tool-calls 1001}",

@@ -13,7 +13,7 @@ use crate::literal::is_known;
 use crate::needs::connection;
 
 /// The largest values that the limits of a loop can have.
-const MOST_TURNS: u64 = 1_000;
+const MOST_TURNS: u64 = 100;
 const MOST_CALLS: u64 = 1_000;
 const MOST_REPAIRS: u64 = 10;
 const MOST_CONNECTIONS: u64 = 8;

@@ -67,7 +67,7 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "max-iterations",
         FieldType::Int,
-        "Maximum number of turns while tools are executed, up to 1000. Default 20.",
+        "Maximum number of turns while tools are executed, up to 100. Default 20.",
     ),
     Field::optional(
         "max-repeated-tool-calls",

@@ -343,7 +343,7 @@ fn max_iterations() {
     assert!(asked[1].get("tool_choice").is_none(), "{}", asked[1]);
     assert_eq!(asked[2]["tool_choice"], "none");
     let refused = bench
-        .run("(flow/step :agent :a {:connection :ai :objective \"Add.\" :max-iterations 1001})");
+        .run("(flow/step :agent :a {:connection :ai :objective \"Add.\" :max-iterations 101})");
     assert!(
         refused.starts_with("E0712 `:max-iterations` of a `:agent` step must be"),
         "{refused}"
