@@ -171,10 +171,9 @@ mod tests {
     fn coverage_is_the_part_of_the_query_that_was_found() {
         let texts = [text("mail", "sends mail"), text("sms", "sends texts")];
         let found = rank("mail about astronomy", &texts);
-        assert!(
-            found[0].coverage > 0.2 && found[0].coverage < 0.6,
-            "{found:?}"
-        );
+        // One of three words, and the other two weigh more, because no text has them.
+        let coverage = found[0].coverage;
+        assert!(coverage > 0.1 && coverage < 1.0 / 3.0, "{found:?}");
         assert!((rank("mails", &texts)[0].coverage - 1.0).abs() < 1e-9);
     }
 
