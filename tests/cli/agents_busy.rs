@@ -84,6 +84,12 @@ fn fifty_messages_at_once_are_all_answered_in_order() {
             });
         }
     });
+    // Between two generations, the last message is an answer, too.
+    answered(&agents, &at);
+    let ends = Instant::now() + Duration::from_secs(30);
+    while seen(&agents).len() < MESSAGES && Instant::now() < ends {
+        thread::sleep(Duration::from_millis(30));
+    }
     let found = answered(&agents, &at);
     let of = |role: &str| -> Vec<String> {
         let own = found.iter().filter(|it| it["role"] == role);

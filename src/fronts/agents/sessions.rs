@@ -26,6 +26,8 @@ use crate::rows::Rows;
 
 /// The messages, by session and time.
 const MESSAGES: Rows = Rows("flowstone_api_messages");
+/// How often the row of a generation is looked for, every 10 milliseconds.
+const WRITTEN_TRIES: usize = 50;
 /// The messages by idempotency key.
 const KEYS: Rows = Rows("flowstone_api_message_keys");
 
@@ -544,6 +546,9 @@ impl Session {
             },
         };
         let key = format!("{}.{run}", self.record.key());
+        if !is_new && is_written(engine, &key).await? {
+            return Err(busy(&ids::generation(&run)));
+        }
         let seen = match is_new {
             true => of_users(&rows),
             // A crash came between the start of the generation and its row: it saw the messages before it.
@@ -689,6 +694,18 @@ async fn unfinished(engine: &Engine, rows: &[Json]) -> Result<Option<(String, St
         State::InProgress | State::RequiresAction => Some((last.to_owned(), state)),
         State::Completed | State::Failed => None,
     })
+}
+
+/// Waits until the request that started a generation has written its row, which says how many messages the generation saw. Returns
+/// false if it does not, because its server was killed.
+async fn is_written(engine: &Engine, key: &str) -> Result<bool, ApiError> {
+    for _ in 0..WRITTEN_TRIES {
+        if MESSAGES.get(engine, key).await?.is_some() {
+            return Ok(true);
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    Ok(false)
 }
 
 /// Returns the number of messages of users.
