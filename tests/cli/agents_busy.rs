@@ -47,8 +47,9 @@ fn messages(agents: &Agents, at: &str) -> Vec<Value> {
 fn answered(agents: &Agents, at: &str) -> Vec<Value> {
     let ends = Instant::now() + Duration::from_secs(30);
     loop {
-        let found = messages(agents, at);
+        // First, so that the messages have the answer of what is over.
         let is_over = agents.get(at).json()["generating_at"].is_null();
+        let found = messages(agents, at);
         if is_over && found.last().is_some_and(|it| it["role"] == "assistant") {
             return found;
         }
