@@ -119,7 +119,7 @@ pub async fn install(engine: &Engine, new: NewInstallation) -> Result<Shown, Ins
 /// Adds the files of a package to the sealed workspace of its content, where nothing else ever is.
 ///
 /// # Errors
-/// When they are no flow, or one with errors.
+/// When they are not a flow, or are one with errors.
 pub async fn add_package(
     engine: &Engine,
     files: VersionFiles,
@@ -573,7 +573,7 @@ async fn load(engine: &Engine, version: &VersionRow) -> Result<LoadedFlow, Insta
         (_, worst) => Err(InstallationError::Unusable {
             flow: version.flow.clone(),
             version: version.number,
-            detail: worst.unwrap_or_else(|| "it is no flow".to_owned()),
+            detail: worst.unwrap_or_else(|| "it is not a flow".to_owned()),
         }),
     }
 }

@@ -333,7 +333,7 @@ fn an_upgrade_stops_where_needs_grew() {
         needy("\n {:slot :mail :type :http-api}", "4").replace("crm.example", "evil.example");
     release(&scratch, &moved);
     assert_eq!(run(), "3");
-    // Less is no reason to stop, and an archived flow still runs where it is installed.
+    // An upgrade that needs less does not stop, and an archived flow still runs where it is installed.
     release(&scratch, &needy("", "5"));
     assert_eq!(run(), "5");
     ok(&scratch.run(&["flows", "archive", "report"]));

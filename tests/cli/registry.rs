@@ -423,7 +423,7 @@ fn guarded_releases_need_the_deploy_key() {
     refused(&release(&["--deploy-key", "dk-other"]), "E1458");
     assert_eq!(ok(&scratch.run(&["run", "report", "--quiet"])), "1");
     ok(&release(&["--deploy-key", key]));
-    // A version that does not ask for it is no way around it.
+    // A version that does not ask for the key cannot be released without it.
     scratch.write("flows/report.edn", flow("report", "3"));
     ok(&scratch.run(&["flows", "push", "report"]));
     refused(&release(&[]), "E1458");

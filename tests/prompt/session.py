@@ -100,7 +100,7 @@ def fixed(text):
 
 
 def laid_out(lines):
-    """Returns a table with fixed times. Notes below a row are no cells."""
+    """Returns a table with fixed times. Notes below a row are not cells."""
     starts = [word.start() for word in re.finditer(r"\S+", lines[0])]
     ends = starts[1:] + [None]
     rows = [
@@ -129,7 +129,7 @@ def running(terminal):
     terminal.answers("(map :status (flow/runs))", "(:completed)")
     terminal.answers("(flow/show)", "approval", "result")
     terminal.keep(PROMPT + "(flow/show)")
-    # Nothing, and what is no value, is asked for again. Ctrl-C leaves the question open.
+    # An empty line, or text that is not a value, is asked for again. Ctrl-C leaves the question open.
     terminal.send("(flow/run :refund {:amount 100})\r")
     terminal.until("manager? ")
     terminal.send("\r")

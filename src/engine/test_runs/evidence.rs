@@ -418,7 +418,7 @@ impl Call {
     }
 }
 
-/// Tells whether a refused call was kept back: that is no error of the tool.
+/// Tells whether a call was withheld, which is not an error of the tool.
 fn is_not_made(result: Option<&Value>) -> bool {
     let error = result.and_then(|result| result.get("error"));
     let text = error.and_then(Value::as_str);

@@ -6,6 +6,7 @@
 mod catalogue;
 mod flows;
 mod listed;
+pub mod shapes;
 mod state;
 
 pub use catalogue::{Candidate, Catalogue, Kind};

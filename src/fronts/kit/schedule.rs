@@ -11,6 +11,7 @@ use serde_json::{Value as Json, json};
 use super::context::KitCall;
 use super::error::KitError;
 use super::schema::object;
+use super::tool::{Answer, Arguments};
 use super::trigger::{self, time};
 
 /// The kind of these rows, and what errors call them.
@@ -128,8 +129,20 @@ fn window(data: &Json, name: &str) -> Result<Option<i64>, KitError> {
     Ok(Some(ms - ms.rem_euclid(MINUTE_MS)))
 }
 
+/// Pauses or resumes the schedule with the id of the arguments.
+///
+/// # Errors
+/// `not_found`, `not_removable`.
+pub async fn switch(cx: &KitCall<'_>, arguments: Arguments, is_active: bool) -> Answer {
+    let id = arguments["id"].as_str().unwrap_or_default();
+    own(cx, id).await?;
+    let now_ms = cx.engine.now_ms();
+    let row = trigger::change(cx, KIND, id, |row| switched(row, is_active, now_ms)).await?;
+    Ok(json!({"schedule": shown(cx, &row).await?}))
+}
+
 /// Returns a schedule with the other state, or `None` if it has that.
-pub fn switched(row: &TriggerRow, is_active: bool, now_ms: i64) -> Option<TriggerRow> {
+fn switched(row: &TriggerRow, is_active: bool, now_ms: i64) -> Option<TriggerRow> {
     if row.is_active == is_active {
         return None;
     }

@@ -98,7 +98,7 @@ fn calls(report: &RunReport) -> Calls {
                 made.map_or_else(Vec::new, |made| made.iter().cloned().collect());
             for (number, call) in turn.calls.iter().enumerate() {
                 let Some(asked) = made.get(number) else {
-                    // What the agent did of its own accord is not a call.
+                    // What the agent did by itself is not a call.
                     continue;
                 };
                 let found = Call {

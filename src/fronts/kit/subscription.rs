@@ -11,6 +11,7 @@ use super::context::KitCall;
 use super::error::KitError;
 use super::event_types;
 use super::schema::object;
+use super::tool::{Answer, Arguments};
 use super::trigger::{self, time};
 
 /// The kind of these rows, and what errors call them.
@@ -219,8 +220,20 @@ pub fn webhook(cx: &KitCall<'_>, id: &str) -> Result<WebhookConnection, KitError
     }
 }
 
+/// Pauses or resumes the subscription with the id of the arguments.
+///
+/// # Errors
+/// `not_found`.
+pub async fn switch(cx: &KitCall<'_>, arguments: Arguments, is_active: bool) -> Answer {
+    let id = arguments["id"].as_str().unwrap_or_default();
+    let position = cx.engine.stores().feed.last_position().await?;
+    let at = (cx.engine.now_ms(), position);
+    let row = trigger::change(cx, KIND, id, |row| switched(row, is_active, at)).await?;
+    Ok(json!({"subscription": shown(cx, &row).await?}))
+}
+
 /// Returns a subscription with the other state, or `None` if it has that. Events that came while it was paused are left out.
-pub fn switched(
+fn switched(
     row: &TriggerRow,
     is_active: bool,
     (now_ms, position): (i64, i64),

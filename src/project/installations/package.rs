@@ -28,7 +28,7 @@ const ZIP: &[u8] = b"PK\x03\x04";
 /// Reads the files of a package.
 ///
 /// # Errors
-/// When it has links, other paths than plain relative ones, a file twice, too much, or is no package.
+/// When it has links, other paths than plain relative ones, a file twice, too much, or is not a package.
 pub fn read(bytes: &[u8]) -> Result<VersionFiles, InstallationError> {
     if bytes.len() > MOST {
         return Err(InstallationError::TooLarge);
@@ -86,9 +86,9 @@ pub fn slug_of(files: &VersionFiles) -> Result<String, InstallationError> {
     let checked = read_version(&session, "flow", &texts);
     let slug = checked.loaded.map(|loaded| loaded.flow.slug.to_string());
     match slug {
-        None => Err(bad(format!("its `{MAIN_FILE}` is no flow"))),
+        None => Err(bad(format!("its `{MAIN_FILE}` is not a flow"))),
         Some(slug) if slug.contains(['/', '@']) || slug.is_empty() => {
-            Err(bad(format!("`{slug}` is no slug of a flow")))
+            Err(bad(format!("`{slug}` is not the slug of a flow")))
         }
         Some(slug) => Ok(slug),
     }

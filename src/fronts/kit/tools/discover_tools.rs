@@ -6,13 +6,10 @@ use serde_json::{Value as Json, json};
 use crate::kit::context::KitCall;
 use crate::kit::discovery::{
     Candidate, Catalogue, Integration, Integrations, Kind, LEAST_COVERAGE, State, bound_flow,
-    reads_like_an_event,
+    reads_like_an_event, shapes,
 };
-use crate::kit::schema::{object, text};
+use crate::kit::schema::object;
 use crate::kit::tool::{Answer, Arguments, Bound, InTest, Permission, Tool};
-
-/// Number of alternatives, unless the caller names another.
-const ALTERNATIVES: u64 = 3;
 
 pub const TOOL: Tool = Tool {
     name: "discover_tools",
@@ -20,7 +17,12 @@ pub const TOOL: Tool = Tool {
                   this project. Give one short use case for each thing that the flow has to do. Each answer has the best \
                   tool with its schema and an example call, and the state of its connection: anything but `ready` needs \
                   `request_connection` first. What starts a flow is found by `discover_triggers`.",
-    input,
+    input: || {
+        shapes::input(
+            "One thing that the flow has to do, such as `send a message to Slack`.",
+            "Where to look.",
+        )
+    },
     output,
     bound: &[Bound::Flow, Bound::Workspace],
     read_only: true,
@@ -34,28 +36,7 @@ pub const TOOL: Tool = Tool {
     call: |cx, arguments| Box::pin(discover(cx, arguments)),
 };
 
-fn input() -> Json {
-    object(
-        json!({
-            "use_cases": {
-                "type": "array",
-                "minItems": 1,
-                "maxItems": 10,
-                "items": text("One thing that the flow has to do, such as `send a message to Slack`."),
-            },
-            "provider": {
-                "enum": ["all", "steps", "flows", "mcp"],
-                "default": "all",
-                "description": "Where to look.",
-            },
-            "limit_alternatives": {"type": "integer", "minimum": 0, "maximum": 10, "default": ALTERNATIVES},
-        }),
-        &["use_cases"],
-    )
-}
-
 fn output() -> Json {
-    let texts = || json!({"type": "array", "items": {"type": "string"}});
     let tool = object(
         json!({
             "type": {"enum": ["step", "packaged", "flow", "mcp"]},
@@ -67,60 +48,7 @@ fn output() -> Json {
         }),
         &["type", "name", "description", "input_schema", "example"],
     );
-    let alternative = object(
-        json!({
-            "integration": {"type": "string"},
-            "name": {"type": "string"},
-            "description": {"type": "string"},
-        }),
-        &["integration", "name", "description"],
-    );
-    let state = json!({"enum": ["ready", "needs_auth", "needs_input"]});
-    let connection = object(
-        json!({"state": state, "slug": {"type": ["string", "null"]}}),
-        &["state", "slug"],
-    );
-    let or_null = |schema: Json| json!({"anyOf": [schema, {"type": "null"}]});
-    object(
-        json!({
-            "capabilities": {
-                "type": "array",
-                "items": object(
-                    json!({
-                        "use_case": {"type": "string"},
-                        "integration": {"type": ["string", "null"]},
-                        "tool": or_null(tool),
-                        "alternatives": {"type": "array", "items": alternative},
-                        "connection": or_null(connection),
-                        "note": {"type": ["string", "null"]},
-                    }),
-                    &["use_case", "integration", "tool", "alternatives", "connection", "note"],
-                ),
-            },
-            "connections": {
-                "type": "array",
-                "items": object(
-                    json!({
-                        "integration": {"type": "string"},
-                        "state": state,
-                        "slug": {"type": "string"},
-                        "connect": object(
-                            json!({"tool": {"type": "string"}, "arguments": {"type": "object"}}),
-                            &["tool", "arguments"],
-                        ),
-                    }),
-                    &["integration", "state"],
-                ),
-            },
-            "guidance": object(
-                json!({"plan_steps": texts(), "pitfalls": texts()}),
-                &["plan_steps", "pitfalls"],
-            ),
-            "ready": {"type": "boolean"},
-            "notes": texts(),
-        }),
-        &["capabilities", "connections", "guidance", "ready", "notes"],
-    )
+    shapes::output(("tool", tool), "name", false)
 }
 
 async fn discover(cx: &KitCall<'_>, arguments: Arguments) -> Answer {
@@ -129,8 +57,7 @@ async fn discover(cx: &KitCall<'_>, arguments: Arguments) -> Answer {
     let catalogue = Catalogue::read(cx, &integrations).await?;
     let provider = arguments.get("provider").and_then(Json::as_str);
     let provider = provider.filter(|name| *name != "all");
-    let limit = arguments.get("limit_alternatives").and_then(Json::as_u64);
-    let limit = usize::try_from(limit.unwrap_or(ALTERNATIVES)).unwrap_or(usize::MAX);
+    let limit = shapes::alternatives(&arguments);
     let use_cases = arguments["use_cases"]
         .as_array()
         .cloned()

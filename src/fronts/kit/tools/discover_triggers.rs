@@ -7,14 +7,11 @@ use flowstone_project::webhooks::{Sender, webhooks};
 use serde_json::{Value as Json, json};
 
 use crate::kit::context::KitCall;
-use crate::kit::discovery::LEAST_COVERAGE;
+use crate::kit::discovery::{LEAST_COVERAGE, shapes};
 use crate::kit::error::KitError;
-use crate::kit::schema::{object, text};
+use crate::kit::schema::object;
 use crate::kit::tool::{Answer, Arguments, Bound, InTest, Permission, Tool};
 use crate::kit::{event_types, subscription};
-
-/// Number of alternatives, unless the caller names another.
-const ALTERNATIVES: u64 = 3;
 
 pub const TOOL: Tool = Tool {
     name: "discover_triggers",
@@ -22,7 +19,12 @@ pub const TOOL: Tool = Tool {
         their requests) and those of other flows. Give one short use case for each event. Each answer has the event key for \
         `create_subscription`, the schema of its `trigger_config` and a sample of the event's attributes. For a time of the \
         day use `create_schedule`.",
-    input,
+    input: || {
+        shapes::input(
+            "An event that the flow starts on, such as `a pull request is opened`.",
+            "Where to look. Step types and MCP servers have no events.",
+        )
+    },
     output,
     bound: &[Bound::Flow, Bound::Workspace],
     wrapper: None,
@@ -36,28 +38,7 @@ pub const TOOL: Tool = Tool {
     call: |cx, arguments| Box::pin(discover(cx, arguments)),
 };
 
-fn input() -> Json {
-    object(
-        json!({
-            "use_cases": {
-                "type": "array",
-                "minItems": 1,
-                "maxItems": 10,
-                "items": text("An event that the flow starts on, such as `a pull request is opened`."),
-            },
-            "provider": {
-                "enum": ["all", "steps", "flows", "mcp"],
-                "default": "all",
-                "description": "Where to look. Step types and MCP servers have no events.",
-            },
-            "limit_alternatives": {"type": "integer", "minimum": 0, "maximum": 10, "default": ALTERNATIVES},
-        }),
-        &["use_cases"],
-    )
-}
-
 fn output() -> Json {
-    let texts = || json!({"type": "array", "items": {"type": "string"}});
     let event = object(
         json!({
             "type": {"const": "trigger"},
@@ -74,61 +55,7 @@ fn output() -> Json {
             "description",
         ],
     );
-    let alternative = object(
-        json!({
-            "integration": {"type": "string"},
-            "event_key": {"type": "string"},
-            "description": {"type": "string"},
-        }),
-        &["integration", "event_key", "description"],
-    );
-    let state = json!({"enum": ["ready", "needs_auth", "needs_input"]});
-    let connection = object(
-        json!({"state": state, "slug": {"type": ["string", "null"]}}),
-        &["state", "slug"],
-    );
-    let or_null = |schema: Json| json!({"anyOf": [schema, {"type": "null"}]});
-    object(
-        json!({
-            "capabilities": {
-                "type": "array",
-                "items": object(
-                    json!({
-                        "use_case": {"type": "string"},
-                        "integration": {"type": ["string", "null"]},
-                        "event": or_null(event),
-                        "alternatives": {"type": "array", "items": alternative},
-                        "connection": or_null(connection),
-                        "note": {"type": ["string", "null"]},
-                    }),
-                    &["use_case", "integration", "event", "alternatives", "connection", "note"],
-                ),
-            },
-            "connections": {
-                "type": "array",
-                "items": object(
-                    json!({
-                        "id": {"type": ["string", "null"]},
-                        "integration": {"type": "string"},
-                        "state": state,
-                        "slug": {"type": "string"},
-                        "connect": object(
-                            json!({"tool": {"type": "string"}, "arguments": {"type": "object"}}),
-                            &["tool", "arguments"],
-                        ),
-                    }),
-                    &["id", "integration", "state"],
-                ),
-            },
-            "guidance": object(
-                json!({"plan_steps": texts(), "pitfalls": texts()}),
-                &["plan_steps", "pitfalls"],
-            ),
-            "ready": {"type": "boolean"},
-            "notes": texts(),
-        }),
-        &["capabilities", "connections", "guidance", "ready", "notes"],
-    )
+    shapes::output(("event", event), "event_key", true)
 }
 
 /// A connection that events come from.
@@ -230,8 +157,7 @@ impl Event {
 async fn discover(cx: &KitCall<'_>, arguments: Arguments) -> Answer {
     let provider = arguments.get("provider").and_then(Json::as_str);
     let provider = provider.unwrap_or("all");
-    let most = arguments.get("limit_alternatives").and_then(Json::as_u64);
-    let most = usize::try_from(most.unwrap_or(ALTERNATIVES)).unwrap_or(0);
+    let most = shapes::alternatives(&arguments);
     let events = events(cx, provider).await?;
     let texts: Vec<RankedText> = events.iter().map(Event::text).collect();
     let use_cases = arguments.get("use_cases").and_then(Json::as_array);

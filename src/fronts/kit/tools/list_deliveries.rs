@@ -8,7 +8,6 @@ use crate::kit::context::KitCall;
 use crate::kit::delivery;
 use crate::kit::error::KitError;
 use crate::kit::page;
-use crate::kit::schema::{object, text};
 use crate::kit::tool::{Answer, Arguments, Bound, InTest, Permission, Tool};
 use crate::kit::{schedule, subscription, trigger};
 
@@ -21,7 +20,7 @@ pub const TOOL: Tool = Tool {
         started), 409 duplicate, 422 the inputs were refused, 500 not started (tried again 5 times). `schedule_id` or \
         `subscription_id` keeps those of one.",
     input,
-    output,
+    output: || page::output("deliveries", &delivery::schema()),
     bound: &[Bound::Flow],
     wrapper: None,
     read_only: true,
@@ -36,26 +35,11 @@ pub const TOOL: Tool = Tool {
 
 fn input() -> Json {
     let id = |what: &str| json!({"type": "string", "minLength": 1, "maxLength": 200, "description": what});
-    object(
-        json!({
-            "schedule_id": id("Only the deliveries of this schedule."),
-            "subscription_id": id("Only the deliveries of this subscription."),
-            "limit": {"type": "integer", "minimum": 1, "maximum": 100, "default": LIMIT},
-            "next": text("`next` of the page before."),
-        }),
-        &[],
-    )
-}
-
-fn output() -> Json {
-    object(
-        json!({
-            "count": {"type": "integer"},
-            "deliveries": {"type": "array", "items": delivery::schema()},
-            "next": {"type": ["string", "null"]},
-        }),
-        &["count", "deliveries", "next"],
-    )
+    let own = json!({
+        "schedule_id": id("Only the deliveries of this schedule."),
+        "subscription_id": id("Only the deliveries of this subscription."),
+    });
+    page::input(own, LIMIT)
 }
 
 async fn list(cx: &KitCall<'_>, arguments: Arguments) -> Answer {
@@ -72,16 +56,13 @@ async fn list(cx: &KitCall<'_>, arguments: Arguments) -> Answer {
         limit: limit + 1,
     };
     let mut rows = cx.engine.stores().triggers.deliveries(query).await?;
-    let is_more = rows.len() > limit;
-    rows.truncate(limit);
     let place = |row: &EventDelivery| format!("{} {}", row.created_ms, row.id);
-    let next = rows.last().filter(|_| is_more);
-    let next = next.map(|row| page::write(&place(row), "deliveries"));
+    let next = page::cut(&mut rows, limit, "deliveries", place);
     let mut shown = Vec::new();
     for row in &rows {
         shown.push(delivery::shown(cx, row).await?);
     }
-    Ok(json!({"count": shown.len(), "deliveries": shown, "next": next}))
+    Ok(page::shown("deliveries", shown, next))
 }
 
 /// Returns the id whose deliveries are wanted. It is of the bound flow, or was.

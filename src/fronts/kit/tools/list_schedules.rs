@@ -3,12 +3,11 @@
 use flowstone_engine::ports::ScheduleRow;
 use flowstone_model::token::Scope;
 use flowstone_model::triggers::TriggerRow;
-use serde_json::{Value as Json, json};
+use serde_json::json;
 
 use crate::kit::context::KitCall;
 use crate::kit::page;
 use crate::kit::schedule::{self, KIND};
-use crate::kit::schema::{object, text};
 use crate::kit::tool::{Answer, Arguments, Bound, InTest, Permission, Tool};
 use crate::kit::trigger;
 
@@ -19,8 +18,8 @@ pub const TOOL: Tool = Tool {
     name: "list_schedules",
     description: "Lists the schedules of this flow: those that tools created (`source` kit) and those of the flow's text \
         (`source` flow), with the revision that they run and their next and last time.",
-    input,
-    output,
+    input: || page::input(json!({}), LIMIT),
+    output: || page::output("schedules", &schedule::schema()),
     bound: &[Bound::Flow],
     wrapper: None,
     read_only: true,
@@ -32,27 +31,6 @@ pub const TOOL: Tool = Tool {
     in_test: InTest::Answered,
     call: |cx, arguments| Box::pin(list(cx, arguments)),
 };
-
-fn input() -> Json {
-    object(
-        json!({
-            "limit": {"type": "integer", "minimum": 1, "maximum": 100, "default": LIMIT},
-            "next": text("`next` of the page before."),
-        }),
-        &[],
-    )
-}
-
-fn output() -> Json {
-    object(
-        json!({
-            "count": {"type": "integer"},
-            "schedules": {"type": "array", "items": schedule::schema()},
-            "next": {"type": ["string", "null"]},
-        }),
-        &["count", "schedules", "next"],
-    )
-}
 
 enum Row {
     Kit(TriggerRow),
@@ -83,10 +61,7 @@ async fn list(cx: &KitCall<'_>, arguments: Arguments) -> Answer {
         .filter(|row| after.as_ref().is_none_or(|after| row.place() > *after))
         .collect();
     rows.sort_by_key(Row::place);
-    let is_more = rows.len() > limit;
-    rows.truncate(limit);
-    let next = rows.last().filter(|_| is_more);
-    let next = next.map(|row| page::write(&row.place(), "schedules"));
+    let next = page::cut(&mut rows, limit, "schedules", Row::place);
     let mut shown = Vec::new();
     for row in &rows {
         shown.push(match row {
@@ -94,5 +69,5 @@ async fn list(cx: &KitCall<'_>, arguments: Arguments) -> Answer {
             Row::Text(row) => schedule::shown_of_text(cx, row).await?,
         });
     }
-    Ok(json!({"count": shown.len(), "schedules": shown, "next": next}))
+    Ok(page::shown("schedules", shown, next))
 }

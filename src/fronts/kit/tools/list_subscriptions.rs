@@ -2,11 +2,10 @@
 
 use flowstone_model::token::Scope;
 use flowstone_model::triggers::TriggerRow;
-use serde_json::{Value as Json, json};
+use serde_json::json;
 
 use crate::kit::context::KitCall;
 use crate::kit::page;
-use crate::kit::schema::{object, text};
 use crate::kit::subscription::{self, KIND};
 use crate::kit::tool::{Answer, Arguments, Bound, InTest, Permission, Tool};
 use crate::kit::trigger;
@@ -17,8 +16,8 @@ const LIMIT: usize = 50;
 pub const TOOL: Tool = Tool {
     name: "list_subscriptions",
     description: "Lists the subscriptions of this flow, with the revision that they run and whether they are active.",
-    input,
-    output,
+    input: || page::input(json!({}), LIMIT),
+    output: || page::output("subscriptions", &subscription::schema()),
     bound: &[Bound::Flow],
     wrapper: None,
     read_only: true,
@@ -31,27 +30,6 @@ pub const TOOL: Tool = Tool {
     call: |cx, arguments| Box::pin(list(cx, arguments)),
 };
 
-fn input() -> Json {
-    object(
-        json!({
-            "limit": {"type": "integer", "minimum": 1, "maximum": 100, "default": LIMIT},
-            "next": text("`next` of the page before."),
-        }),
-        &[],
-    )
-}
-
-fn output() -> Json {
-    object(
-        json!({
-            "count": {"type": "integer"},
-            "subscriptions": {"type": "array", "items": subscription::schema()},
-            "next": {"type": ["string", "null"]},
-        }),
-        &["count", "subscriptions", "next"],
-    )
-}
-
 fn place(row: &TriggerRow) -> String {
     format!("{:020} {}", row.created_ms, row.id)
 }
@@ -62,13 +40,10 @@ async fn list(cx: &KitCall<'_>, arguments: Arguments) -> Answer {
     let flow = trigger::flow_name(cx)?;
     let mut rows = cx.engine.stores().triggers.triggers(&flow, KIND.0).await?;
     rows.retain(|row| after.as_ref().is_none_or(|after| place(row) > *after));
-    let is_more = rows.len() > limit;
-    rows.truncate(limit);
-    let next = rows.last().filter(|_| is_more);
-    let next = next.map(|row| page::write(&place(row), "subscriptions"));
+    let next = page::cut(&mut rows, limit, "subscriptions", place);
     let mut shown = Vec::new();
     for row in &rows {
         shown.push(subscription::shown(cx, row).await?);
     }
-    Ok(json!({"count": shown.len(), "subscriptions": shown, "next": next}))
+    Ok(page::shown("subscriptions", shown, next))
 }

@@ -1,11 +1,9 @@
 //! `pause_schedule`: stops a schedule of the bound flow for a while.
 
 use flowstone_model::token::Scope;
-use serde_json::json;
 
-use crate::kit::context::KitCall;
-use crate::kit::schedule::{self, KIND};
-use crate::kit::tool::{Answer, Arguments, Bound, InTest, Permission, Tool};
+use crate::kit::schedule;
+use crate::kit::tool::{Bound, InTest, Permission, Tool};
 use crate::kit::trigger;
 
 pub const TOOL: Tool = Tool {
@@ -24,13 +22,5 @@ pub const TOOL: Tool = Tool {
     timeout_of: None,
     default_on: false,
     in_test: InTest::Refused,
-    call: |cx, arguments| Box::pin(pause(cx, arguments)),
+    call: |cx, arguments| Box::pin(schedule::switch(cx, arguments, false)),
 };
-
-async fn pause(cx: &KitCall<'_>, arguments: Arguments) -> Answer {
-    let id = arguments["id"].as_str().unwrap_or_default();
-    schedule::own(cx, id).await?;
-    let now_ms = cx.engine.now_ms();
-    let row = trigger::change(cx, KIND, id, |row| schedule::switched(row, false, now_ms)).await?;
-    Ok(json!({"schedule": schedule::shown(cx, &row).await?}))
-}

@@ -1,11 +1,9 @@
 //! `pause_subscription`: stops a subscription of the bound flow for a while.
 
 use flowstone_model::token::Scope;
-use serde_json::json;
 
-use crate::kit::context::KitCall;
-use crate::kit::subscription::{self, KIND};
-use crate::kit::tool::{Answer, Arguments, Bound, InTest, Permission, Tool};
+use crate::kit::subscription;
+use crate::kit::tool::{Bound, InTest, Permission, Tool};
 use crate::kit::trigger;
 
 pub const TOOL: Tool = Tool {
@@ -22,15 +20,5 @@ pub const TOOL: Tool = Tool {
     timeout_of: None,
     default_on: false,
     in_test: InTest::Refused,
-    call: |cx, arguments| Box::pin(pause(cx, arguments)),
+    call: |cx, arguments| Box::pin(subscription::switch(cx, arguments, false)),
 };
-
-async fn pause(cx: &KitCall<'_>, arguments: Arguments) -> Answer {
-    let id = arguments["id"].as_str().unwrap_or_default();
-    let at = (
-        cx.engine.now_ms(),
-        cx.engine.stores().feed.last_position().await?,
-    );
-    let row = trigger::change(cx, KIND, id, |row| subscription::switched(row, false, at)).await?;
-    Ok(json!({"subscription": subscription::shown(cx, &row).await?}))
-}

@@ -32,15 +32,11 @@ pub const TOOL: Tool = Tool {
 };
 
 fn input() -> Json {
-    object(
-        json!({
-            "name": text("A part of the slug, name or description; upper and lower case are equal."),
-            "include_archived": {"type": "boolean", "default": false},
-            "limit": {"type": "integer", "minimum": 1, "maximum": 100, "default": LIMIT},
-            "next": text("`next` of the page before."),
-        }),
-        &[],
-    )
+    let own = json!({
+        "name": text("A part of the slug, name or description; upper and lower case are equal."),
+        "include_archived": {"type": "boolean", "default": false},
+    });
+    page::input(own, LIMIT)
 }
 
 fn output() -> Json {
@@ -63,14 +59,7 @@ fn output() -> Json {
         }),
         &["slug", "name", "description", "head", "live", "archived"],
     );
-    object(
-        json!({
-            "count": {"type": "integer"},
-            "workflows": {"type": "array", "items": flow},
-            "next": {"type": ["string", "null"]},
-        }),
-        &["count", "workflows", "next"],
-    )
+    page::output("workflows", &flow)
 }
 
 async fn list(cx: &KitCall<'_>, arguments: Arguments) -> Answer {
@@ -97,7 +86,7 @@ async fn list(cx: &KitCall<'_>, arguments: Arguments) -> Answer {
         }
         found.push(shown);
     }
-    Ok(json!({"count": found.len(), "workflows": found, "next": next}))
+    Ok(page::shown("workflows", found, next))
 }
 
 /// Returns a flow, unless it lacks the wanted text.

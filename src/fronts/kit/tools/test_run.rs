@@ -299,7 +299,7 @@ fn refused(slug: &str, refusal: TestRefusal) -> KitError {
 /// Returns the answer about a test that was run.
 ///
 /// # Errors
-/// `test_run_incomplete` when it did not come to an end of its own.
+/// `test_run_incomplete` when it did not end by itself.
 fn judged(tested: &TestRun, expected: Option<Expected<'_>>, resolved: Json) -> Answer {
     let run = &tested.row.id;
     let trace = tested.row.in_trace().trace.to_string();

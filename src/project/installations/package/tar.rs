@@ -38,7 +38,7 @@ pub(super) fn read(bytes: &[u8], files: &mut Files) -> Result<(), InstallationEr
             }
             _ => {
                 let path = header.path.escape_debug();
-                return Err(bad(format!("`{path}` is no ordinary file")));
+                return Err(bad(format!("`{path}` is not an ordinary file")));
             }
         }
         at += header.size.div_ceil(BLOCK) * BLOCK;

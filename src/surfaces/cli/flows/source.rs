@@ -229,7 +229,7 @@ fn git(repository: &str) -> Result<VersionFiles, InstallationError> {
         |text: &str| text.is_empty() || text.starts_with('-') || text.contains(char::is_control);
     if is_odd(address) || is_odd(revision) || address.contains("::") {
         return Err(refused(format!(
-            "`{}` is no repository",
+            "`{}` is not a repository",
             repository.escape_debug()
         )));
     }

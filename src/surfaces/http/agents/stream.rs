@@ -64,7 +64,7 @@ struct Follow {
 impl Follow {
     async fn send(mut self, mut stream: Stream) {
         let closed = self.follow(&mut stream).await;
-        // The generation goes on without its client.
+        // The generation continues without its client.
         if closed.is_err() && stream.is_left() {
             let (server, id) = (self.server.clone(), self.id.clone());
             Follow::note_left(&server, id).await;
