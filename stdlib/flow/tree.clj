@@ -139,14 +139,15 @@
     (when (and idx (<= idx (count items))) idx)))
 
 (defn written
-  "Returns a store with a value at a path of keys, or nil if a list on the way has no such place. Maps on the way are made."
+  "Returns a store with a value at a path of keys, or nil if a list on the way has no such place, or a key is one that would
+  change objects in other languages. Maps on the way are made."
   {:examples '[[(flow.tree/written {} ["a" "b"] 1) {"a" {"b" 1}}]
                [(flow.tree/written {"l" [1 2]} ["l" "1"] 3) {"l" [1 3]}]
                [(flow.tree/written {"l" []} ["l" "x"] 3) nil]]}
   [store [key & more] value]
   (let [store (if (coll? store) store {})
         key (if (vector? store) (index-in store key) key)]
-    (when key
+    (when (and key (not (contains? #{"__proto__" "constructor" "prototype"} key)))
       (if-not more
         (assoc store key value)
         (when-some [inner (written (get store key) more value)]

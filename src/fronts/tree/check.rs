@@ -16,6 +16,8 @@ use crate::address;
 
 /// Maximum number of nodes after references are replaced.
 const NODES_MAX: usize = 10_000;
+/// Maximum number of bytes of the steps of all actions, as JSON, after references are replaced.
+const STEPS_MAX: usize = 4 * 1024 * 1024;
 /// Maximum depth of nodes.
 const DEPTH_MAX: usize = 48;
 /// Maximum number of retries of one node.
@@ -84,6 +86,7 @@ pub(super) fn check_from(
         problems: Vec::new(),
         warnings: Vec::new(),
         nodes: 0,
+        step_bytes: 0,
         open: Vec::new(),
     };
     let tree = reading.file(&file, &json);
@@ -131,6 +134,7 @@ struct Reading {
     problems: Vec<String>,
     warnings: Vec<String>,
     nodes: usize,
+    step_bytes: usize,
     /// The nodes that enclose the current one.
     open: Vec<Place>,
 }
@@ -274,7 +278,12 @@ impl Reading {
     fn node(&mut self, place: &Place, json: &Json) -> Option<Node> {
         self.nodes += 1;
         if self.nodes > NODES_MAX {
-            self.problem(place, &format!("the tree has more than {NODES_MAX} nodes"));
+            if self.nodes == NODES_MAX + 1 {
+                self.problem(place, &format!("the tree has more than {NODES_MAX} nodes"));
+            }
+            return None;
+        }
+        if self.step_bytes > STEPS_MAX {
             return None;
         }
         if self.open.len() >= DEPTH_MAX {
@@ -310,6 +319,18 @@ impl Reading {
         let retries = self.retries(place, members);
         if kind == Some("action") {
             self.absent(place, members, "children", "an action has `steps`");
+            let bytes = members
+                .get("steps")
+                .map_or(0, |steps| steps.to_string().len());
+            self.step_bytes += bytes;
+            if self.step_bytes > STEPS_MAX {
+                let message = format!(
+                    "the steps of the tree have more than {} MiB after its references are replaced",
+                    STEPS_MAX / 1024 / 1024
+                );
+                self.problem(place, &message);
+                return None;
+            }
             let steps = self.steps(place, members);
             return Some(Node::Action {
                 name: name?,

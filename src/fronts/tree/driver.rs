@@ -380,7 +380,14 @@ impl<'a> Trees<'a> {
         let given = flowstone_engine::codec::decode(&position.run.input);
         let given = given.unwrap_or(Value::Nil);
         let of = |key: &str| given.get(key).and_then(Value::as_str).unwrap_or_default();
-        let input = input(position.has_gate(), of("handle"), of("tree-uri"), None);
+        // The values that a flow called the tree with remain its initial ones.
+        let called_with = given.get("var").map(|var| ("var", var.clone()));
+        let input = input(
+            position.has_gate(),
+            of("handle"),
+            of("tree-uri"),
+            called_with,
+        );
         let name = format!("{}#{}", found.base, found.generation + 1);
         let owner = Some(&*position.run.started_by);
         match self.begin(&text, input, Some(name), owner).await? {
@@ -657,15 +664,19 @@ fn not_tree(run: &RunId) -> TreeError {
 }
 
 /// Returns the input of a tree's flow.
-pub(super) fn input(gate: bool, handle: &str, tree_uri: &str, from: Option<Value>) -> Value {
+pub(super) fn input(
+    gate: bool,
+    handle: &str,
+    tree_uri: &str,
+    more: Option<(&str, Value)>,
+) -> Value {
     let entries = [
-        ("gate", Some(Value::Bool(gate))),
-        ("handle", Some(Value::from(handle))),
-        ("tree-uri", Some(Value::from(tree_uri))),
-        ("from", from),
+        ("gate", Value::Bool(gate)),
+        ("handle", Value::from(handle)),
+        ("tree-uri", Value::from(tree_uri)),
     ];
-    let entries = entries.into_iter();
-    Value::map(entries.filter_map(|(key, value)| Some((Value::keyword(key), value?))))
+    let entries = entries.into_iter().chain(more);
+    Value::map(entries.map(|(key, value)| (Value::keyword(key), value)))
 }
 
 fn noted(note: Option<&str>) -> Result<Option<(&'static str, Value)>, TreeError> {

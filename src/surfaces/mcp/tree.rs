@@ -66,14 +66,12 @@ pub(super) async fn list(rq: &Request) -> Result<Vec<Json>, RpcError> {
         .collect())
 }
 
-/// Tells whether a caller may use a tool. The trees of a project do not belong to a flow, so a token that is limited to
-/// some flows has no access to them.
+/// Tells whether a caller may use a tool: who drives a tree may also read its stores and its trace. The trees of a project
+/// do not belong to a flow, so a token that is limited to some flows has no access to them.
 fn is_for(tool: &tools::Tool, caller: &Caller) -> bool {
-    let scope = match tool.reads {
-        true => Scope::Read,
-        false => Scope::Run,
-    };
-    caller.token.has(scope) && !caller.token.is_limited_to_flows()
+    let token = &caller.token;
+    let is_allowed = token.has(Scope::Run) || (tool.reads && token.has(Scope::Read));
+    is_allowed && !token.is_limited_to_flows()
 }
 
 /// Finds a tool that the caller may use.

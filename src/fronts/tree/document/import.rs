@@ -36,7 +36,7 @@ pub(in super::super) async fn import(
     let text = compile::flow_text(&tree, trees.engine.settings());
     let tree_uri = document["tree_uri"].as_str().unwrap_or_default();
     let has_gate = document["protocol_accepted"] == Json::Bool(false) || had_gate(&document);
-    let input = driver::input(has_gate, &handle.uri, tree_uri, Some(from));
+    let input = driver::input(has_gate, &handle.uri, tree_uri, Some(("from", from)));
     let external = trees.external_id(handle);
     let run = trees.begin(&text, input, external, None).await?;
     let Some(run) = run else {
