@@ -10,6 +10,10 @@ use serde_json_path::JsonPath;
 pub const MOST_DEPTH: usize = 10;
 /// Maximum length of a path, in bytes.
 pub const MOST_PATH: usize = 500;
+/// Maximum depth of filters in a path.
+const MOST_FILTERS: usize = 2;
+/// Maximum number of values in an event that a path selects from; of more, it selects nothing.
+pub const MOST_VALUES: usize = 100_000;
 /// The key of a literal.
 const LITERAL: &str = "$literal";
 
@@ -84,7 +88,7 @@ fn problem(text: &str) -> Option<String> {
     }
     let message = match text.chars().next()? {
         '$' => match JsonPath::parse(text) {
-            Ok(_) => return None,
+            Ok(_) => return costly(text),
             Err(error) => format!("`{text}` begins with `$` and is not a JSON Path ({error})"),
         },
         '/' if is_pointer(text) => return None,
@@ -98,6 +102,46 @@ fn problem(text: &str) -> Option<String> {
     ))
 }
 
+/// Returns what makes the cost of a path more than proportional to the size of an event.
+fn costly(path: &str) -> Option<String> {
+    let (mut quote, mut is_escaped, mut filters) = (None, false, 0_usize);
+    let (mut descents, mut roots, mut brackets) = (0, 0, Vec::new());
+    let mut last = ' ';
+    for letter in path.chars() {
+        match (quote, letter) {
+            (Some(_), _) if is_escaped => is_escaped = false,
+            (Some(_), '\\') => is_escaped = true,
+            (Some(open), letter) if open == letter => quote = None,
+            (Some(_), _) => {}
+            (None, '\'' | '"') => quote = Some(letter),
+            (None, '[') => brackets.push(false),
+            (None, ']') => filters -= usize::from(brackets.pop() == Some(true)),
+            (None, '?') => {
+                if let Some(is_filter) = brackets.last_mut().filter(|is_filter| !**is_filter) {
+                    *is_filter = true;
+                    filters += 1;
+                }
+            }
+            (None, '$') => roots += 1,
+            (None, '.') if last == '.' => descents += 1 + usize::from(filters > 0),
+            (None, _) => {}
+        }
+        if filters > MOST_FILTERS {
+            return Some(format!(
+                "`{path}` has filters nested deeper than {MOST_FILTERS}"
+            ));
+        }
+        last = letter;
+    }
+    if descents > 1 {
+        return Some(format!(
+            "`{path}` searches the whole event for each part of it: `..` may occur once, and not in a filter"
+        ));
+    }
+    (roots > 1)
+        .then(|| format!("`{path}` reads the whole event in a filter: `$` may only begin it"))
+}
+
 fn is_pointer(text: &str) -> bool {
     let mut parts = text.split('~').skip(1);
     parts.all(|part| part.starts_with(['0', '1']))
@@ -106,10 +150,39 @@ fn is_pointer(text: &str) -> bool {
 /// Returns the inputs of a run: `inputs_fields`, with the parts of the context that they refer to. Without them, the whole
 /// context.
 pub fn resolve(fields: Option<&Json>, context: &Json) -> Json {
-    fields.map_or_else(|| context.clone(), |fields| resolved(fields, context))
+    let Some(fields) = fields else {
+        return context.clone();
+    };
+    let context = Context {
+        data: context,
+        is_small: is_small(context),
+    };
+    resolved(fields, &context)
 }
 
-fn resolved(fields: &Json, context: &Json) -> Json {
+/// What paths select from.
+struct Context<'a> {
+    data: &'a Json,
+    is_small: bool,
+}
+
+fn is_small(data: &Json) -> bool {
+    let (mut open, mut count) = (vec![data], 0);
+    while let Some(next) = open.pop() {
+        count += 1;
+        match next {
+            Json::Array(items) => open.extend(items),
+            Json::Object(members) => open.extend(members.values()),
+            Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => {}
+        }
+        if count > MOST_VALUES {
+            return false;
+        }
+    }
+    true
+}
+
+fn resolved(fields: &Json, context: &Context<'_>) -> Json {
     if let Some(literal) = literal(fields) {
         return literal.clone();
     }
@@ -131,20 +204,22 @@ fn literal(fields: &Json) -> Option<&Json> {
 }
 
 /// Returns what a string selects: one match is its value, several are a list, and none is null.
-fn selected(text: &str, context: &Json) -> Json {
+fn selected(text: &str, context: &Context<'_>) -> Json {
     match text.chars().next() {
+        // A path that an older version stored is not checked yet.
+        Some('$') if !context.is_small || costly(text).is_some() => Json::Null,
         Some('$') => {
             let Ok(path) = JsonPath::parse(text) else {
                 return Json::Null;
             };
-            let found = path.query(context).all();
+            let found = path.query(context.data).all();
             match &found[..] {
                 [] => Json::Null,
                 [only] => (*only).clone(),
                 several => several.iter().map(|it| (*it).clone()).collect(),
             }
         }
-        Some('/') => context.pointer(text).cloned().unwrap_or(Json::Null),
+        Some('/') => context.data.pointer(text).cloned().unwrap_or(Json::Null),
         _ => Json::String(text.to_owned()),
     }
 }
@@ -200,6 +275,38 @@ mod tests {
             one(json!({"$.key": ["$.scope.flow", 1, true, null]})),
             json!({"$.key": ["digest", 1, true, null]})
         );
+    }
+
+    #[test]
+    fn paths_whose_cost_grows_faster_than_the_event_are_refused() {
+        for path in [
+            "$..*..*",
+            "$..a[?@..b]",
+            "$[?@..b]",
+            "$[?$.a]",
+            "$[?@[?@[?@.a]]]",
+            "$..['a']..b",
+        ] {
+            assert!(check(&json!({"a": path})).is_err(), "{path}");
+        }
+        for path in [
+            "$..n",
+            "$.event..items[?@.n > 1]",
+            "$['..']['$$'][\"?..\"]",
+            "$.a[?@.b == '$..*..*']",
+            "$.a[?@.b[?@.c]]",
+            "$[0][?@.a]['x'][?@.b][?@.c]",
+        ] {
+            check(&json!({"a": path})).unwrap_or_else(|problem| panic!("{path}: {problem:?}"));
+        }
+    }
+
+    #[test]
+    fn paths_select_nothing_from_events_with_very_many_values() {
+        let fields = json!({"it": "$.a[0]", "at": "/a/0"});
+        let of = |count: usize| resolve(Some(&fields), &json!({"a": vec![1; count]}));
+        assert_eq!(of(10), json!({"it": 1, "at": 1}));
+        assert_eq!(of(super::MOST_VALUES), json!({"it": null, "at": 1}));
     }
 
     #[test]
