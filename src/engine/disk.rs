@@ -5,7 +5,7 @@ mod find;
 pub mod formats;
 mod shared;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use flowstone_lang::session::Session;
@@ -106,22 +106,28 @@ impl FlowFiles for DiskFiles {
     }
 }
 
-/// The flows that a flow may call: those beside its file, and those of its project, also in other formats.
+/// The flows that a flow may call: those beside its file, and those of its project, also in other formats and in the registry.
 struct SiblingFlows<'a> {
     root: &'a Path,
     beside: Option<&'a Path>,
     formats: Formats,
+    registered: Option<&'a BTreeSet<String>>,
 }
 
 impl Siblings for SiblingFlows<'_> {
-    fn find(&self, slug: &str) -> Result<PathBuf, Option<String>> {
+    fn find(&self, slug: &str) -> Result<Option<PathBuf>, Option<String>> {
         let of_format = || formats::find(self.root, self.beside, slug, self.formats);
         if formats::is_path(slug, self.formats) {
-            return of_format().map(|found| found.file.path).map_err(|_| None);
+            return of_format()
+                .map(|found| Some(found.file.path))
+                .map_err(|_| None);
         }
-        find(self.root, self.beside, slug)
-            .map(|found| found.path)
-            .or_else(|near| of_format().map(|found| found.file.path).map_err(|_| near))
+        let file = find(self.root, self.beside, slug).map(|found| found.path);
+        let file = file.or_else(|near| of_format().map(|found| found.file.path).map_err(|_| near));
+        match file {
+            Err(_) if self.registered.is_some_and(|all| all.contains(slug)) => Ok(None),
+            file => file.map(Some),
+        }
     }
 }
 
@@ -205,6 +211,8 @@ pub struct InProject<'a> {
     pub settings: &'a Value,
     /// The formats of other files that the flow may call.
     pub formats: Formats,
+    /// The flows of the project's registry, if they were read.
+    pub registered: Option<&'a BTreeSet<String>>,
 }
 
 /// As [`check`], with the step types and the project that the file belongs to.
@@ -228,6 +236,7 @@ pub fn check_edited(
         root: project.root,
         beside: Some(folder_of(path)),
         formats: project.formats,
+        registered: project.registered,
     });
     let around = Surroundings {
         steps,
@@ -266,6 +275,7 @@ pub fn check_made(
         root: folder,
         beside: None,
         formats,
+        registered: None,
     };
     let around = Surroundings {
         steps,
@@ -298,6 +308,7 @@ pub fn check_version(
         root: project.root,
         beside: None,
         formats: project.formats,
+        registered: project.registered,
     };
     let around = Surroundings {
         steps,

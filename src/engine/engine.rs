@@ -1,7 +1,7 @@
 //! The engine's outside: starting runs, executing them, looking at them, answering their waits.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -169,6 +169,8 @@ pub struct Engine {
     pub(crate) sessions: Sessions,
     /// What new ids of records are made of; nothing: the clock and randomness.
     pub(crate) ids: Option<RecordIds>,
+    /// The flows of the registry when they were last read: checks of calls know them.
+    pub(crate) registered: RefCell<Rc<BTreeSet<String>>>,
 }
 
 /// New ids that a step gives records: a step that is performed again after a crash gives the same.
@@ -271,10 +273,12 @@ impl Engine {
 
     /// Reads a flow file with all that can be known without running it. Places lie in the session's sources.
     pub fn check(&self, session: &Session, path: &Path, name: &str) -> Checked {
+        let registered = self.registered.borrow().clone();
         let project = disk::InProject {
             root: &self.services.project_root,
             settings: &self.services.settings,
             formats: self.services.formats,
+            registered: Some(&registered),
         };
         let mut checked =
             disk::check_in(session, path, name, (&self.services.steps, Some(project)));

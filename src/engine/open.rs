@@ -56,6 +56,7 @@ impl Engine {
             active: RefCell::default(),
             sessions: Sessions::default(),
             ids: None,
+            registered: RefCell::default(),
         }
     }
 
@@ -78,6 +79,7 @@ impl Engine {
                 base_ms,
                 count: Cell::new(0),
             }),
+            registered: RefCell::default(),
             of_runs: services.clone(),
             services,
         }

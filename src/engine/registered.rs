@@ -11,7 +11,9 @@ use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::flow::{Checked, LoadedFlow};
 use crate::ports::{Registry, RunRow, Runs, StoreError};
-use crate::registry::{DEFAULT_WORKSPACE, FlowName, RunVersion, Target, VersionFiles, VersionRow};
+use crate::registry::{
+    DEFAULT_WORKSPACE, FlowName, FlowRow, RunVersion, Target, VersionFiles, VersionRow,
+};
 
 /// The code of a flow that is archived.
 pub(crate) const ARCHIVED: &str = "E1404";
@@ -21,6 +23,31 @@ pub(crate) const NOT_RELEASED: &str = "E1409";
 pub(crate) const NO_VERSION: &str = "E1401";
 
 impl Engine {
+    /// Reads which flows the registry has, so that checks of calls know them.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn read_registered(&self) -> Result<(), StoreError> {
+        let rows = self
+            .services
+            .stores
+            .registry
+            .flows(DEFAULT_WORKSPACE)
+            .await?;
+        self.know_registered(&rows);
+        Ok(())
+    }
+
+    fn know_registered(&self, rows: &[FlowRow]) {
+        let slugs = rows.iter().map(|row| row.name.slug.clone());
+        *self.registered.borrow_mut() = Rc::new(slugs.collect());
+    }
+
+    /// Returns the flows of the registry when they were last read.
+    pub fn registered(&self) -> Rc<BTreeSet<String>> {
+        self.registered.borrow().clone()
+    }
+
     /// Checks the texts of a version, by their paths, as [`Engine::check`] does a flow file.
     pub fn check_version(
         &self,
@@ -28,10 +55,12 @@ impl Engine {
         slug: &str,
         texts: &BTreeMap<String, String>,
     ) -> Checked {
+        let registered = self.registered();
         let project = disk::InProject {
             root: &self.services.project_root,
             settings: &self.services.settings,
             formats: self.services.formats,
+            registered: Some(&registered),
         };
         let steps = &self.services.steps;
         disk::check_version(session, (slug, texts), (steps, project))
@@ -143,6 +172,7 @@ impl Releases {
     pub(crate) async fn refreshed(&self, engine: &Engine) -> Result<Option<Releases>, StoreError> {
         let registry = &engine.services.stores.registry;
         let rows = registry.flows(DEFAULT_WORKSPACE).await?;
+        engine.know_registered(&rows);
         let now = rows.iter().map(|row| {
             let state = (row.live, row.archived_ms.is_some());
             (row.name.slug.clone(), state)

@@ -92,12 +92,34 @@ async fn called(cx: &StepContext, parent: &RunRow, slug: &str) -> Result<Called,
         }
     }
     let found = formats::find(cx.project_root(), beside.as_deref(), slug, services.formats);
+    if found.is_err()
+        && let Some(checked) = only_registered(cx, parent, slug).await?
+    {
+        return Ok(Called::Flow(Box::new(checked)));
+    }
     let found = found.map_err(|why| not_called(slug, near.as_deref(), why))?;
     let compiled = found
         .format
         .compile(services.view(), &found.file.path)
         .await;
     compiled.map(Called::Compiled).map_err(not_compiled)
+}
+
+/// Finds a flow that has no file: its released version, or the newest one if none was released, as it was when the run at the top
+/// began.
+async fn only_registered(
+    cx: &StepContext,
+    parent: &RunRow,
+    slug: &str,
+) -> Result<Option<Checked>, StepError> {
+    let stores = cx.own_stores();
+    let rows = (&*stores.registry, &*stores.runs);
+    for target in [Target::Live, Target::Draft] {
+        if let Some(version) = registered::version_for(rows, parent, (slug, target)).await? {
+            return of_version(cx, &version, Some(target)).await.map(Some);
+        }
+    }
+    Ok(None)
 }
 
 /// Finds a flow that a run of an installation calls: a version of the same author, as it was when the run at the top began. Files

@@ -21,11 +21,11 @@ pub trait FlowFiles {
 
 /// Finds the flows that a flow calls by name.
 pub trait Siblings {
-    /// Returns the file of a flow.
+    /// Returns the file of a flow; `None` for one that is only in the registry.
     ///
     /// # Errors
     /// The most similar name, if one is similar.
-    fn find(&self, slug: &str) -> Result<PathBuf, Option<String>>;
+    fn find(&self, slug: &str) -> Result<Option<PathBuf>, Option<String>>;
 }
 
 /// The texts of a stored program.

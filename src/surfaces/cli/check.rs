@@ -137,6 +137,7 @@ pub(super) struct Checking<'a> {
     project: &'a Project,
     steps: Vec<Box<dyn Step>>,
     settings: Value,
+    registered: BTreeSet<String>,
 }
 
 impl<'a> Checking<'a> {
@@ -151,6 +152,7 @@ impl<'a> Checking<'a> {
             project,
             steps: app.steps(),
             settings,
+            registered: released::slugs(app, project),
         };
         (checking, wrong)
     }
@@ -160,6 +162,7 @@ impl<'a> Checking<'a> {
             root: &self.project.root,
             settings: &self.settings,
             formats: FORMATS,
+            registered: Some(&self.registered),
         }
     }
 

@@ -194,7 +194,11 @@ pub fn tell_left(run: &RunId, as_json: bool) -> Exit {
 async fn load(engine: &Engine, args: &Run) -> Result<LoadedFlow, Report> {
     match version::named(engine, args).await? {
         Some(loaded) => Ok(loaded),
-        None => load_file(engine, &args.file, args.show.json),
+        None => {
+            // If the store cannot be read, the start of the run says so.
+            let _ = engine.read_registered().await;
+            load_file(engine, &args.file, args.show.json)
+        }
     }
 }
 

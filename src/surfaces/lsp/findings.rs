@@ -124,6 +124,7 @@ fn work(backend: &dyn Backend, (todo, woken): (&Waiting, &Receiver<()>), done: &
             root: &root,
             settings: &settings,
             formats: FORMATS,
+            registered: None,
         };
         // A panic was reported where it happened, and must not end the diagnostics of other texts.
         let found = catch_unwind(AssertUnwindSafe(|| {

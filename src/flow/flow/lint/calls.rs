@@ -106,8 +106,9 @@ impl Lint<'_> {
             return;
         }
         let near = match siblings.find(&slug) {
-            Ok(path) if self.called.contains(&path) => return,
-            Ok(path) => return self.called.push(path),
+            Ok(None) => return,
+            Ok(Some(path)) if self.called.contains(&path) => return,
+            Ok(Some(path)) => return self.called.push(path),
             Err(near) => near,
         };
         let at = match options.get("flow-slug") {

@@ -1,5 +1,7 @@
 //! Which files differ from the released version of their flow.
 
+use std::collections::BTreeSet;
+
 use flowstone_engine::catalog::Catalog;
 
 use crate::cli::home::Project;
@@ -8,6 +10,22 @@ use crate::cli::{App, Open};
 
 /// The database in the home folder of a project.
 const DATABASE: &str = "flowstone.db";
+
+/// Returns the slugs of the flows in the registry of a project.
+pub(super) fn slugs(app: &dyn App, project: &Project) -> BTreeSet<String> {
+    if !project.home.join(DATABASE).is_file() {
+        return BTreeSet::new();
+    }
+    let found = Runtime::start().and_then(|runtime| {
+        runtime.block_on(async {
+            let engine = app.open(project, Open::Existing)?;
+            // A database that cannot be read does not keep files from being checked.
+            let _ = engine.read_registered().await;
+            Ok(engine.registered().iter().cloned().collect())
+        })
+    });
+    found.unwrap_or_default()
+}
 
 /// Notes which files differ from the released version of their flow, given with their slugs and digests. Without a database
 /// there are no versions.
