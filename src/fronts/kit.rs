@@ -32,6 +32,7 @@ pub mod trigger;
 use std::time::Duration;
 
 use flowstone_model::diagnostic::nearest;
+use flowstone_model::token::{Scope, Token, TokenKind};
 use serde_json::{Map, Value as Json};
 
 pub use context::{Backend, BoundTrace, KitCall, Origin};
@@ -51,13 +52,17 @@ pub enum Consent<'a> {
     Door,
     /// A person agreed to the call with this digest.
     Given(&'a str),
+    /// The door can ask, but keeps nothing between the question and the answer: [`call`] returns the question with a state.
+    Elicit,
+    /// The door repeats the call with the state of its question, and the person agreed.
+    Elicited(&'a str),
 }
 
 /// The outcome of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Called {
     Done(Json),
-    /// A person has to agree. The door asks and calls again with [`Consent::Given`].
+    /// A person has to agree. The door asks and calls again with [`Consent::Given`] or [`Consent::Elicited`].
     Ask(Box<Question>),
 }
 
@@ -83,6 +88,7 @@ pub async fn call(
     };
     let arguments = unwrapped(tool, arguments);
     schema::check(tool, &arguments)?;
+    may_change(cx, tool, &arguments)?;
     match cx.permissions.of(tool) {
         Permission::Allow => {}
         Permission::Deny => {
@@ -91,10 +97,16 @@ pub async fn call(
             )));
         }
         Permission::Ask => {
-            let question = Question::about(cx, tool, &arguments).await?;
+            let mut question = Question::about(cx, tool, &arguments).await?;
             match consent {
                 Consent::Given(digest) if digest == question.digest => {}
                 Consent::Given(_) | Consent::Door => {
+                    return Ok(Called::Ask(Box::new(question)));
+                }
+                Consent::Elicited(state)
+                    if permission::use_elicited(cx, &question, state).await? => {}
+                Consent::Elicit | Consent::Elicited(_) => {
+                    question.state = Some(permission::elicit(cx, &question).await?);
                     return Ok(Called::Ask(Box::new(question)));
                 }
                 Consent::Stored => permission::use_stored(cx, &question).await?,
@@ -115,8 +127,22 @@ fn find(cx: &KitCall<'_>, name: &str) -> Result<&'static Tool, KitError> {
     }
 }
 
+/// Tells whether the kit is for the holder of a token: users of an app run its flows, and do not build them.
+pub fn is_for(token: &Token) -> bool {
+    match token.kind {
+        TokenKind::Owner | TokenKind::Service => true,
+        TokenKind::Anon | TokenKind::User => false,
+    }
+}
+
 /// Checks what the caller may do, before the arguments are looked at.
 fn may(cx: &KitCall<'_>, tool: &Tool) -> Result<(), KitError> {
+    if !is_for(cx.token) {
+        let name = &cx.token.name;
+        return Err(KitError::permission_denied(format!(
+            "`{name}` is the token of a user: the build kit is for those who build flows"
+        )));
+    }
     if !cx.token.has(tool.scope) {
         let (token, scope) = (&cx.token.name, tool.scope.name());
         return Err(KitError::permission_denied(format!(
@@ -134,6 +160,20 @@ fn may(cx: &KitCall<'_>, tool: &Tool) -> Result<(), KitError> {
         (true, InTest::Recursion) => Err(KitError::recursion_refused()),
         (_, _) => Ok(()),
     }
+}
+
+/// Checks what the arguments need beside the scope of the tool, before a person is asked: a `delta` changes the flow.
+///
+/// # Errors
+/// `permission_denied`.
+pub fn may_change(cx: &KitCall<'_>, tool: &Tool, arguments: &Arguments) -> Result<(), KitError> {
+    if !arguments.contains_key("delta") || cx.token.has(Scope::Edit) {
+        return Ok(());
+    }
+    let (name, scope) = (tool.name, tool.scope.name());
+    Err(KitError::permission_denied(format!(
+        "`{name}` with a `delta` needs the scope `edit` beside `{scope}`"
+    )))
 }
 
 /// Takes away the one object that some clients wrap the arguments in.

@@ -13,6 +13,8 @@ use crate::codec::digest_bytes;
 pub const DEFAULT_WORKSPACE: &str = "default";
 /// The path under which the main file of a flow is stored.
 pub const MAIN_FILE: &str = "flow.edn";
+/// The file of a project's settings, which no version contains.
+const SETTINGS: &str = "flowstone.edn";
 /// The first line of a manifest: the format that digests are made of.
 const MANIFEST_TAG: &str = "flowstone-flow 1";
 /// Maximum number of files in a version.
@@ -60,7 +62,9 @@ pub struct Manifest(BTreeMap<String, String>);
 pub enum BadFiles {
     #[error("there is no file `{MAIN_FILE}`")]
     NoMain,
-    #[error("`{path}` cannot be the path of a file in a version")]
+    #[error(
+        "`{path}` cannot be the path of a file in a version: it leads elsewhere, or a part of it begins with `.` or is `{SETTINGS}`"
+    )]
     Path { path: String },
     #[error("there are {count} files, and a version has at most {MOST_FILES}")]
     TooMany { count: usize },
@@ -72,7 +76,7 @@ impl Manifest {
     /// Returns the manifest of files.
     ///
     /// # Errors
-    /// When the main file is missing, a path is not relative or has parts such as `..`, or there is too much.
+    /// When the main file is missing, a path is not [`is_version_path`], or there is too much.
     pub fn of(files: &VersionFiles) -> Result<Manifest, BadFiles> {
         if !files.contains_key(MAIN_FILE) {
             return Err(BadFiles::NoMain);
@@ -85,7 +89,7 @@ impl Manifest {
         if bytes > MOST_BYTES {
             return Err(BadFiles::TooLarge { bytes });
         }
-        if let Some(path) = files.keys().find(|path| !is_plain_path(path)) {
+        if let Some(path) = files.keys().find(|path| !is_version_path(path)) {
             let path = path.clone();
             return Err(BadFiles::Path { path });
         }
@@ -130,6 +134,13 @@ impl Manifest {
     pub fn hash_of(&self, path: &str) -> Option<&str> {
         self.0.get(path).map(|hash| &**hash)
     }
+}
+
+/// Tells whether a version may have a file at a path. Versions are written beside the files of a project, so none of them
+/// has hidden files, such as those of a repository and of secrets, or settings of the project.
+pub fn is_version_path(path: &str) -> bool {
+    let is_kept = |part: &str| part.starts_with('.') || part.eq_ignore_ascii_case(SETTINGS);
+    is_plain_path(path) && !path.split('/').any(is_kept)
 }
 
 /// Tells whether a path is relative, without empty, `.` and `..` parts, and printable.

@@ -574,6 +574,19 @@ pub fn files_of(loaded: &LoadedFlow) -> Result<VersionFiles, RegistryError> {
     Ok(files)
 }
 
+/// Returns the files of a version that belong to a working copy: the main file, and what the flow includes. A version whose
+/// flow cannot be read any more has all its files.
+pub(crate) fn included(slug: &str, files: &VersionFiles) -> VersionFiles {
+    let read = texts(files).ok();
+    let read = read.and_then(|texts| read_version(&Session::new(), slug, &texts).loaded);
+    let Some(Ok(paths)) = read.map(|loaded| files_of(&loaded)) else {
+        return files.clone();
+    };
+    let mut files = files.clone();
+    files.retain(|path, _| path == MAIN_FILE || paths.contains_key(path));
+    files
+}
+
 /// Returns the files of a version as texts.
 ///
 /// # Errors

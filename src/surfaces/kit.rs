@@ -33,18 +33,32 @@ pub struct KitDoor {
 pub(crate) struct Wanted {
     pub name: String,
     pub arguments: Json,
-    /// The digest of the call that a person agreed to.
-    pub agreed: Option<String>,
-    /// Whether the door can ask a person.
-    pub can_ask: bool,
+    pub agreed: Agreed,
 }
 
-impl Wanted {
+/// What a person said about a call, or can say.
+#[derive(Debug, Clone)]
+pub(crate) enum Agreed {
+    /// The door cannot ask.
+    CannotAsk,
+    /// The door asks while it waits.
+    Asks,
+    /// A person agreed to the call with this digest while the door waited.
+    ToDigest(String),
+    /// The client asks between two requests.
+    Elicits,
+    /// The client asked, and a person agreed to the question with this state.
+    ToState(String),
+}
+
+impl Agreed {
     fn consent(&self) -> Consent<'_> {
-        match (&self.agreed, self.can_ask) {
-            (Some(digest), _) => Consent::Given(digest),
-            (None, true) => Consent::Door,
-            (None, false) => Consent::Stored,
+        match self {
+            Agreed::CannotAsk => Consent::Stored,
+            Agreed::Asks => Consent::Door,
+            Agreed::ToDigest(digest) => Consent::Given(digest),
+            Agreed::Elicits => Consent::Elicit,
+            Agreed::ToState(state) => Consent::Elicited(state),
         }
     }
 }
@@ -117,7 +131,7 @@ pub(crate) async fn call(
         is_for_model: door.is_for_model,
     };
     let arguments = wanted.arguments.clone();
-    kit::call(&call, &wanted.name, arguments, wanted.consent()).await
+    kit::call(&call, &wanted.name, arguments, wanted.agreed.consent()).await
 }
 
 /// Returns the tools with whether each is enabled, in the order of the catalogue.
@@ -141,6 +155,11 @@ pub(crate) fn flow_of(token: &Token) -> Option<String> {
         return None;
     };
     (!only.contains('*')).then(|| only.clone())
+}
+
+/// Tells whether a token may read the text of flows that it reaches.
+pub(crate) fn may_read(token: &Token) -> bool {
+    token.has(Scope::Read) && kit::is_for(token)
 }
 
 /// Tells whether a token may decide about calls of others.

@@ -5,6 +5,7 @@ use flowstone_lang::value::Value;
 use super::{RunReport, StepReport, StepStatus};
 use crate::codec;
 use crate::flow::name_of;
+use crate::test_runs::evidence::is_not_made;
 
 /// The step types whose steps inside are a conversation.
 const KINDS: &[&str] = &["agent", "llm"];
@@ -45,6 +46,8 @@ pub struct ToolCall {
     pub arguments: String,
     /// The step that it led to; `None`: it was refused, or not performed yet.
     pub step: Option<CallStep>,
+    /// What was wrong with the call, if it led to no step and nobody withheld it: its arguments, or its name.
+    pub error: Option<String>,
 }
 
 /// The result of a call.
@@ -83,21 +86,17 @@ impl RunReport {
                 steps.push(step);
             }
         }
+        let mut records = records(agent);
         let turns: Vec<Turn> = turns
             .into_iter()
             .map(|(mut turn, mut steps)| {
-                for call in &mut turn.calls {
-                    // Steps side by side are journaled in any order; they were asked for in that of their numbers.
-                    let found = (0..steps.len())
-                        .filter(|at| step_id(&steps[*at].path) == call.name)
-                        .min_by_key(|at| occurrence(&steps[*at].path));
-                    call.step = found.map(|at| call_step(steps.remove(at)));
-                }
+                pair(&mut turn.calls, &mut steps, &mut records);
                 // What the agent did of its own accord: it asked somebody, it kept something.
                 turn.calls.extend(steps.into_iter().map(|step| ToolCall {
                     name: step_id(&step.path).to_owned(),
                     arguments: step.request.clone().unwrap_or_default(),
                     step: Some(call_step(step)),
+                    error: None,
                 }));
                 turn
             })
@@ -176,7 +175,64 @@ fn call(call: &Value) -> ToolCall {
         name: name.unwrap_or_default().to_string(),
         arguments,
         step: None,
+        error: None,
     }
+}
+
+/// The calls of an ended agent, in the order in which its model asked for them.
+type Records = std::collections::VecDeque<Value>;
+
+fn records(agent: &StepReport) -> Records {
+    let result = agent.result.as_deref();
+    let result = result.filter(|_| agent.status == StepStatus::Done);
+    let result = result.and_then(|text| codec::decode(text).ok());
+    let calls = result.as_ref().and_then(|result| result.get("tool-calls"));
+    let calls = calls.and_then(Value::as_vector);
+    calls.map_or_else(Records::new, |calls| calls.iter().cloned().collect())
+}
+
+/// Gives the calls of a turn the steps that performed them. Steps side by side are journaled in any order; they were asked
+/// for in that of their numbers.
+fn pair(calls: &mut [ToolCall], steps: &mut Vec<&StepReport>, records: &mut Records) {
+    for at in 0..calls.len() {
+        let name = calls[at].name.clone();
+        let is_next =
+            |record: &&mut Value| record.get("name").and_then(name_of).as_deref() == Some(&*name);
+        let record = records.front_mut().filter(is_next).cloned();
+        if record.is_some() {
+            records.pop_front();
+        }
+        let failure = record.as_ref().and_then(failure);
+        let is_same = |step: &&&StepReport| step_id(&step.path) == name;
+        let performed = steps.iter().filter(is_same).count();
+        let asked = calls[at..].iter().filter(|call| call.name == name).count();
+        let found = (0..steps.len())
+            .filter(|at| step_id(&steps[*at].path) == name)
+            .min_by_key(|at| occurrence(&steps[*at].path));
+        // A call that failed, beside a step that did not, was not performed.
+        let is_of_other = |at: &usize| {
+            failure.is_some() && asked > performed && steps[*at].status == StepStatus::Done
+        };
+        match found.filter(|at| !is_of_other(at)) {
+            Some(found) => calls[at].step = Some(call_step(steps.remove(found))),
+            None => calls[at].error = failure,
+        }
+    }
+}
+
+/// Returns what was wrong with a call, unless it was withheld.
+fn failure(record: &Value) -> Option<String> {
+    let success = record.get("success")?;
+    let result = record.get("result");
+    if success.is_truthy() || is_not_made(result) {
+        return None;
+    }
+    let text = result.and_then(|result| result.get("error").or(Some(result)));
+    let text = text.filter(|text| !text.is_nil());
+    Some(text.map_or_else(String::new, |text| match text {
+        Value::Text(text) => text.to_string(),
+        data => codec::encode(data).unwrap_or_default(),
+    }))
 }
 
 fn call_step(step: &StepReport) -> CallStep {

@@ -392,20 +392,19 @@ impl Reading {
                         _ => call.name == *name,
                     }
             };
-            let Some(at) = self.calls.iter().position(is_same) else {
-                continue;
-            };
+            let found = self.calls.iter().position(is_same);
             let Some(success) = record.get("success") else {
                 // The result is to come from the flow or from outside.
-                evidence.has_open_calls = true;
+                evidence.has_open_calls |= found.is_some();
                 continue;
             };
-            let call = self.calls.remove(at);
-            if !success.is_truthy()
-                && !is_not_made(record.get("result"))
-                && let Some(tool) = evidence.tools.get_mut(call.tool)
-            {
-                tool.has_failed = true;
+            // A call with wrong arguments leads to no step, so the step of another call may have taken its place.
+            let tool = match found {
+                Some(at) => self.calls.remove(at).tool,
+                None => evidence.tool(&name),
+            };
+            if !success.is_truthy() && !is_not_made(record.get("result")) {
+                evidence.ended(tool, true);
             }
         }
     }
@@ -419,7 +418,7 @@ impl Call {
 }
 
 /// Tells whether a call was withheld, which is not an error of the tool.
-fn is_not_made(result: Option<&Value>) -> bool {
+pub(crate) fn is_not_made(result: Option<&Value>) -> bool {
     let error = result.and_then(|result| result.get("error"));
     let text = error.and_then(Value::as_str);
     text.is_some_and(|text| text.starts_with(NOT_MADE))

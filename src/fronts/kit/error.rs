@@ -5,6 +5,9 @@ use flowstone_model::ports::StoreError;
 use flowstone_project::registry::RegistryError;
 use serde_json::{Value as Json, json};
 
+/// Maximum number of characters of a message about an argument.
+const MOST_TEXT: usize = 2_000;
+
 /// The name of an error of the kit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KitCode {
@@ -145,8 +148,8 @@ impl KitError {
         message: impl Into<String>,
     ) -> KitError {
         let (path, expected) = (path.into(), expected.into());
-        KitError::new(KitCode::InvalidArguments, message)
-            .with(json!({"path": path, "expected": expected}))
+        KitError::new(KitCode::InvalidArguments, shortened(message.into()))
+            .with(json!({"path": shortened(path), "expected": shortened(expected)}))
     }
 
     /// The door names no flow.
@@ -342,6 +345,15 @@ impl KitError {
     }
 }
 
+/// Cuts a text that repeats a long argument.
+fn shortened(mut text: String) -> String {
+    if let Some((end, _)) = text.char_indices().nth(MOST_TEXT) {
+        text.truncate(end);
+        text.push('…');
+    }
+    text
+}
+
 impl From<StoreError> for KitError {
     fn from(error: StoreError) -> KitError {
         KitError::internal(&error)
@@ -401,6 +413,7 @@ impl From<RegistryError> for KitError {
                 KitError::invalid(format!("/{what}"), "a shorter text", message)
             }
             RegistryError::Unpushed { .. }
+            | RegistryError::Occupied { .. }
             | RegistryError::Unwritable { .. }
             | RegistryError::Store(_) => KitError::internal(&error),
         }

@@ -7,12 +7,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use flowstone_engine::Engine;
+use flowstone_engine::catalog::Catalog;
 use flowstone_engine::feed_event::instant;
 use flowstone_engine::ports::{Random as _, SystemRandom};
 use flowstone_flow::flow::name_of;
 use flowstone_lang::value::Value;
 use flowstone_model::codec::digest_bytes;
 use flowstone_model::diagnostic::nearest;
+use flowstone_model::registry::MAIN_FILE;
 use flowstone_model::token::Token;
 use serde_json::{Value as Json, json};
 
@@ -27,8 +29,12 @@ use crate::rows::Rows;
 const APPROVALS: Rows = Rows("flowstone_kit_approvals");
 /// Approvals that were used, by digest and nonce. A key is inserted once.
 const USED: Rows = Rows("flowstone_kit_approvals_used");
+/// Questions of doors that keep nothing between a question and its answer, by their states.
+const ELICITED: Rows = Rows("flowstone_kit_elicited");
 /// How long an approval, and the wait for one, lasts.
 pub const APPROVAL_MS: i64 = 15 * 60 * 1000;
+/// Maximum number of characters of the arguments in a question.
+const MOST_SHOWN: usize = 20_000;
 /// Maximum number of open approvals of a token.
 const OPEN_MAX: usize = 20;
 /// Number of hexadecimal digits of a digest in the id of an approval.
@@ -168,6 +174,8 @@ pub struct Question {
     pub note: Option<String>,
     /// What an answer is bound to.
     pub digest: String,
+    /// What the door repeats with the answer, if it keeps nothing itself: see [`elicit`].
+    pub state: Option<String>,
 }
 
 impl Question {
@@ -183,7 +191,9 @@ impl Question {
         let arguments = Json::Object(arguments.clone());
         let target = cx.bound.map(str::to_owned);
         let note = match tool.name {
-            "create_schedule" | "create_subscription" => Some(trigger::pinned(cx).await?),
+            "create_schedule" | "create_subscription" | "test_run" => {
+                Some(trigger::pinned(cx).await?)
+            }
             _ => None,
         };
         let whole = json!([
@@ -200,6 +210,7 @@ impl Question {
             digest: digest_bytes(sorted(&whole).to_string().as_bytes()),
             arguments,
             note,
+            state: None,
         })
     }
 
@@ -209,16 +220,47 @@ impl Question {
             Some(slug) => format!(" on the flow `{slug}`"),
             None => String::new(),
         };
-        let mut arguments = format!("{:#}", self.arguments);
-        if arguments.len() > 4_000 {
-            let end = (0..=4_000).rev().find(|at| arguments.is_char_boundary(*at));
-            arguments.truncate(end.unwrap_or(0));
-            arguments.push('…');
+        let mut arguments = String::new();
+        // The text of the flow comes first, so that no other file can push it out of sight.
+        let main = format!("/delta/set/parameters/files/{MAIN_FILE}");
+        if let Some(text) = self.arguments.pointer(&main).and_then(Json::as_str) {
+            arguments = format!("{MAIN_FILE}:\n{text}\n");
         }
+        arguments += &format!("{:#}", self.arguments);
+        let arguments = visible(&arguments);
+        let count = arguments.chars().count();
+        let arguments = match arguments.char_indices().nth(MOST_SHOWN) {
+            Some((end, _)) => format!(
+                "{}\n({} characters of {count} are not shown)",
+                &arguments[..end],
+                count - MOST_SHOWN
+            ),
+            None => arguments,
+        };
         let note = self.note.as_ref();
         let note = note.map_or_else(String::new, |note| format!(" {note}"));
         format!("Allow `{}`{target}?{note}\n{arguments}", self.tool)
     }
+}
+
+/// Returns a text with characters escaped that do not show, or that change the order in which others show. Lines stay.
+fn visible(text: &str) -> String {
+    let is_hidden = |letter: char| {
+        let is_format = matches!(
+            letter,
+            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{2069}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}'
+        );
+        is_format || letter.is_control() && letter != '\n' && letter != '\t'
+    };
+    let mut shown = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match is_hidden(letter) {
+            true => shown.extend(letter.escape_unicode()),
+            false => shown.push(letter),
+        }
+    }
+    shown
 }
 
 /// Returns JSON with the members of objects sorted.
@@ -237,6 +279,53 @@ fn sorted(json: &Json) -> Json {
         }
         plain => plain.clone(),
     }
+}
+
+/// Stores that a person is asked, and returns what the door repeats with the answer. It can be used once, within 15 minutes,
+/// for this call only.
+///
+/// # Errors
+/// When the store cannot be written.
+pub async fn elicit(cx: &KitCall<'_>, question: &Question) -> Result<String, KitError> {
+    let now_ms = cx.engine.now_ms();
+    for row in ELICITED.list(cx.engine).await? {
+        let is_over = row["expires_ms"].as_i64().is_none_or(|at| at <= now_ms);
+        if let Some(state) = row["state"].as_str().filter(|_| is_over) {
+            ELICITED.delete_under(cx.engine, state).await?;
+            USED.delete_under(cx.engine, state).await?;
+        }
+    }
+    let (high, low) = (SystemRandom.next(), SystemRandom.next());
+    let state = format!("kel_{high:016x}{low:016x}");
+    let row = json!({
+        "state": state,
+        "digest": question.digest,
+        "expires_ms": now_ms + APPROVAL_MS,
+    });
+    ELICITED.put(cx.engine, &state, &row).await?;
+    Ok(state)
+}
+
+/// Uses the answer to a question of [`elicit`]. Tells whether it was asked for this call, is not too old, and was not used
+/// before.
+///
+/// # Errors
+/// When the store cannot be written.
+pub async fn use_elicited(
+    cx: &KitCall<'_>,
+    question: &Question,
+    state: &str,
+) -> Result<bool, KitError> {
+    let now_ms = cx.engine.now_ms();
+    let asked = ELICITED.get(cx.engine, state).await?;
+    let is_asked = asked.is_some_and(|row| {
+        row["digest"] == json!(question.digest)
+            && row["expires_ms"].as_i64().is_some_and(|at| now_ms < at)
+    });
+    Ok(is_asked
+        && USED
+            .insert(cx.engine, state, &json!({"at": now_ms}))
+            .await?)
 }
 
 /// Uses the approval of a call, or asks for one.
@@ -330,37 +419,71 @@ fn required(cx: &KitCall<'_>, tool: &str, row: &Json) -> KitError {
     )
 }
 
-/// Who decides about an approval.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Who reads and decides approvals.
+#[derive(Debug, Clone)]
 pub struct Decider {
     /// The token with which they decide; `None` for a person at a terminal of this machine.
-    pub token: Option<String>,
+    pub token: Option<Token>,
     pub name: String,
+}
+
+impl Decider {
+    /// Returns the holder of a token.
+    pub fn of(token: &Token) -> Decider {
+        Decider {
+            token: Some(token.clone()),
+            name: token.attributed_to().to_owned(),
+        }
+    }
+
+    /// Tells whether they reach the flow that an approval is about.
+    fn reaches(&self, (engine, catalog): (&Engine, &Catalog), row: &Json) -> bool {
+        let Some(token) = &self.token else {
+            return true;
+        };
+        let flow = row["target"].as_str().unwrap_or_default();
+        token.reaches_flow(flow, &catalog.labels(engine, flow))
+    }
 }
 
 /// Returns an approval: `{id, status, tool, target, arguments, asked_by, created_at, expires_at}`.
 ///
 /// # Errors
-/// `not_found`, also when it has expired.
-pub async fn find_approval(engine: &Engine, id: &str) -> Result<Json, KitError> {
-    Ok(shown(&stored(engine, id).await?))
+/// `not_found`, also when it has expired, and for a flow that the reader does not reach.
+pub async fn find_approval(
+    engine: &Engine,
+    catalog: &Catalog,
+    id: &str,
+    reader: &Decider,
+) -> Result<Json, KitError> {
+    Ok(shown(&stored((engine, catalog), id, reader).await?))
 }
 
-/// Returns the approvals that wait for a person, oldest first.
+/// Returns the approvals that wait for a person, oldest first: those about flows that the reader reaches.
 ///
 /// # Errors
 /// When the store cannot be read.
-pub async fn open_approvals(engine: &Engine) -> Result<Vec<Json>, KitError> {
+pub async fn open_approvals(
+    engine: &Engine,
+    catalog: &Catalog,
+    reader: &Decider,
+) -> Result<Vec<Json>, KitError> {
     let now_ms = engine.now_ms();
     let mut rows = APPROVALS.list(engine).await?;
     rows.retain(|row| {
-        row["status"] == json!("open") && row["expires_ms"].as_i64().is_some_and(|at| now_ms < at)
+        row["status"] == json!("open")
+            && row["expires_ms"].as_i64().is_some_and(|at| now_ms < at)
+            && reader.reaches((engine, catalog), row)
     });
     rows.sort_by_key(|row| row["created_ms"].as_i64());
     Ok(rows.iter().map(shown).collect())
 }
 
-async fn stored(engine: &Engine, id: &str) -> Result<Json, KitError> {
+async fn stored(
+    (engine, catalog): (&Engine, &Catalog),
+    id: &str,
+    reader: &Decider,
+) -> Result<Json, KitError> {
     let none = || KitError::not_found(format!("there is no open approval `{id}`"));
     let digest = id.strip_prefix("kap_").filter(|it| it.len() == ID_DIGITS);
     let found = APPROVALS
@@ -369,7 +492,10 @@ async fn stored(engine: &Engine, id: &str) -> Result<Json, KitError> {
         .into_iter()
         .next();
     let now_ms = engine.now_ms();
-    let is_valid = |row: &Json| row["expires_ms"].as_i64().is_some_and(|at| now_ms < at);
+    let is_valid = |row: &Json| {
+        row["expires_ms"].as_i64().is_some_and(|at| now_ms < at)
+            && reader.reaches((engine, catalog), row)
+    };
     found.filter(is_valid).ok_or_else(none)
 }
 
@@ -391,22 +517,28 @@ fn shown(row: &Json) -> Json {
     shown
 }
 
-/// Decides about an approval that is open.
+/// Decides about an approval that is open. Of concurrent decisions one holds.
 ///
 /// # Errors
 /// `not_found`, and `permission_denied` for the token that asked, or when somebody decided before.
 pub async fn decide(
     engine: &Engine,
+    catalog: &Catalog,
     (id, is_approved): (&str, bool),
     decider: &Decider,
 ) -> Result<Json, KitError> {
-    let mut row = stored(engine, id).await?;
-    if decider.token.is_some() && row["token"].as_str() == decider.token.as_deref() {
+    let mut row = stored((engine, catalog), id, decider).await?;
+    let token = decider.token.as_ref().map(|token| &*token.id);
+    if token.is_some() && row["token"].as_str() == token {
         return Err(KitError::permission_denied(
             "the token that asked cannot approve its own call",
         ));
     }
-    if row["status"] != json!("open") {
+    let digest = row["digest"].as_str().unwrap_or_default().to_owned();
+    let nonce = row["nonce"].as_str().unwrap_or_default();
+    let decision = format!("{digest}/{nonce}/decision");
+    let at = json!({"at": engine.now_ms()});
+    if row["status"] != json!("open") || !USED.insert(engine, &decision, &at).await? {
         return Err(KitError::permission_denied(format!(
             "the approval `{id}` was decided already"
         )));
@@ -417,7 +549,6 @@ pub async fn decide(
     };
     row["status"] = json!(status);
     row["decided_by"] = json!(decider.name);
-    let digest = row["digest"].as_str().unwrap_or_default().to_owned();
     APPROVALS.put(engine, &digest, &row).await?;
     tracing::info!(target: "flowstone::kit", id, status, by = %decider.name, "a call was decided");
     Ok(shown(&row))

@@ -69,6 +69,8 @@ struct Call {
     turn: String,
     at_ms: i64,
     number: usize,
+    /// What was wrong with it, if no step could perform it.
+    error: Option<String>,
 }
 
 /// The calls of all models of a run.
@@ -113,6 +115,7 @@ fn calls(report: &RunReport) -> Calls {
                         step.ended_ms.unwrap_or(step.started_ms)
                     }),
                     number,
+                    error: call.error.clone(),
                 };
                 match &call.step {
                     Some(step) => {
@@ -372,12 +375,16 @@ impl Maker<'_> {
             add("gen_ai.tool.call.id", json!(id));
         }
         add("input", json!({"value": call.arguments}));
-        let is_over = self.report.row.status.is_final();
-        let approval = match is_over {
-            true => "not performed",
-            false => "waiting",
-        };
-        add("flowstone.approval", json!(approval));
+        match &call.error {
+            Some(error) => insert_output(&mut attributes, error_value(error, None)),
+            None => {
+                let approval = match self.report.row.status.is_final() {
+                    true => "not performed",
+                    false => "waiting",
+                };
+                attributes.insert("flowstone.approval".to_owned(), json!(approval));
+            }
+        }
         let above = outer(&call.turn);
         let parent = match above.and_then(|path| self.steps.get(path)) {
             Some(step) => self.place(step).id(),
@@ -388,8 +395,8 @@ impl Maker<'_> {
             name: format!("execute_tool {}", call.name),
             of: self.trace.step(&path),
             parent: Some(parent),
-            times: (call.at_ms, None),
-            error: None,
+            times: (call.at_ms, call.error.as_ref().map(|_| call.at_ms)),
+            error: call.error.clone(),
             is_done: false,
             attributes,
             is_outside: false,

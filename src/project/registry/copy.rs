@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use flowstone_engine::disk;
 use flowstone_lang::session::Session;
-use flowstone_model::registry::{MAIN_FILE, Manifest, VersionFiles};
+use flowstone_model::registry::{MAIN_FILE, Manifest, VersionFiles, is_version_path};
 use flowstone_model::rooted::Root;
 
-use super::{FlowRegistry, RegistryError, VersionRef, VersionRow, files_of};
+use super::{FlowRegistry, RegistryError, VersionRef, VersionRow, files_of, included};
 
 /// The file of a flow in a folder.
 #[derive(Debug, Clone)]
@@ -55,65 +55,102 @@ impl WorkingCopy {
     /// Replaces the copy by a version, and records that. The main file is written last.
     ///
     /// # Errors
-    /// [`RegistryError::Unpushed`] when the copy has changes that no version has, unless `is_forced`; and when a file cannot be
-    /// written.
+    /// As [`WorkingCopy::replace_by`].
     pub async fn pull(
         &self,
         registry: &FlowRegistry,
         version: &VersionRow,
         is_forced: bool,
-    ) -> Result<(), RegistryError> {
+    ) -> Result<Vec<String>, RegistryError> {
         let files = registry.files(version).await?;
         let slug = &version.flow.slug;
         let known = match registry.version_at(slug, &self.place).await? {
             Some(number) => {
-                let known = VersionRef::Number(number);
-                Some(registry.version(slug, &known).await?.content)
+                let known = registry.version(slug, &VersionRef::Number(number)).await?;
+                digest(&included(slug, &registry.files(&known).await?))
             }
             None => None,
         };
         let known: Vec<&str> = known.iter().map(String::as_str).collect();
-        self.replace_by(&files, &known, is_forced)?;
-        registry.check_out(version, &self.place).await
+        let left_out = self.replace_by(&files, &known, is_forced)?;
+        registry.check_out(version, &self.place).await?;
+        Ok(left_out)
     }
 
-    /// Replaces the copy by files. `known`: the contents that nothing is lost with.
+    /// Replaces the copy by the files of a version. `known`: the contents that nothing is lost with. Returns the paths of files
+    /// that the flow does not include, which are not written.
     ///
     /// # Errors
-    /// [`RegistryError::Unpushed`] when the copy has another content, unless `is_forced`; and when a file cannot be written.
+    /// [`RegistryError::Unpushed`] when the copy has changes that no version has, and [`RegistryError::Occupied`] when another
+    /// file would be replaced, unless `is_forced`; and when a file cannot be written.
     pub fn replace_by(
         &self,
         files: &VersionFiles,
         known: &[&str],
         is_forced: bool,
-    ) -> Result<(), RegistryError> {
-        if self.path.exists() && !is_forced {
-            let digest = |files: &VersionFiles| Some(Manifest::of(files).ok()?.digest());
-            let content = self.files().and_then(|files| digest(&files));
-            if content.is_some() && content == digest(files) {
-                return Ok(());
+    ) -> Result<Vec<String>, RegistryError> {
+        let stem = self.path.file_stem().unwrap_or_default();
+        let own = included(&stem.to_string_lossy(), files);
+        let left_out = files.keys().filter(|path| !own.contains_key(*path));
+        let left_out = left_out.cloned().collect();
+        if !is_forced {
+            let present = self.files();
+            let content = present.as_ref().and_then(digest);
+            if content.is_some() && content == digest(&own) {
+                return Ok(left_out);
             }
-            if !content.is_some_and(|content| known.contains(&&*content)) {
+            if self.path.exists() && !content.is_some_and(|content| known.contains(&&*content)) {
                 let path = self.path.display().to_string();
                 return Err(RegistryError::Unpushed { path });
             }
+            self.check_free(&own, &present.unwrap_or_default())?;
         }
-        self.write(files)
+        self.write(&own)
             .map_err(|error| RegistryError::Unwritable {
                 path: self.path.display().to_string(),
                 detail: error.to_string(),
-            })
+            })?;
+        Ok(left_out)
+    }
+
+    /// Returns the folder of the copy.
+    fn folder(&self) -> &Path {
+        let folder = self.path.parent();
+        let folder = folder.filter(|folder| !folder.as_os_str().is_empty());
+        folder.unwrap_or(Path::new("."))
+    }
+
+    /// Refuses to replace files that are not those of the present copy.
+    fn check_free(
+        &self,
+        files: &VersionFiles,
+        present: &VersionFiles,
+    ) -> Result<(), RegistryError> {
+        let new = files
+            .iter()
+            .filter(|(path, _)| *path != MAIN_FILE && !present.contains_key(*path));
+        for (path, bytes) in new {
+            let place = self.folder().join(path);
+            let is_there = place.symlink_metadata().is_ok();
+            if is_there && fs::read(&place).ok().as_ref() != Some(bytes) {
+                let path = place.display().to_string();
+                return Err(RegistryError::Occupied { path });
+            }
+        }
+        Ok(())
     }
 
     /// Writes files beside the main file. Links are not followed out of its folder.
     fn write(&self, files: &VersionFiles) -> io::Result<()> {
-        let folder = self
-            .path
-            .parent()
-            .filter(|folder| !folder.as_os_str().is_empty());
-        let folder = folder.unwrap_or(Path::new("."));
+        let folder = self.folder();
         let name = self.path.file_name().and_then(|name| name.to_str());
         let name = name.ok_or_else(|| io::Error::other("the file has no name"))?;
+        if let Some(path) = files.keys().find(|path| !is_version_path(path)) {
+            return Err(io::Error::other(format!(
+                "`{}` cannot be the path of a file in a version",
+                path.escape_debug()
+            )));
+        }
         fs::create_dir_all(folder)?;
         let root = Root::open(folder)?;
         let others = files.iter().filter(|(path, _)| *path != MAIN_FILE);
@@ -126,6 +163,10 @@ impl WorkingCopy {
         let main = files.get(MAIN_FILE).map(Vec::as_slice).unwrap_or_default();
         write_file(&root, name, main)
     }
+}
+
+fn digest(files: &VersionFiles) -> Option<String> {
+    Some(Manifest::of(files).ok()?.digest())
 }
 
 /// Replaces a file at once.

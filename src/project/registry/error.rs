@@ -53,6 +53,8 @@ pub enum RegistryError {
     },
     #[error("{path} has changes that were not pushed")]
     Unpushed { path: String },
+    #[error("{path} exists, and is not a file of the flow")]
+    Occupied { path: String },
     #[error("{path} cannot be written: {detail}")]
     Unwritable { path: String, detail: String },
     #[error(transparent)]
@@ -95,6 +97,7 @@ impl RegistryError {
             RegistryError::BadReference { .. } => "E1411",
             RegistryError::Unpushed { .. } => "E1412",
             RegistryError::Unwritable { .. } => "E1413",
+            RegistryError::Occupied { .. } => "E1414",
             RegistryError::DeployKey { .. } => "E1458",
             RegistryError::Store(error) => error.code(),
         }
@@ -116,7 +119,7 @@ impl RegistryError {
             | RegistryError::BadReference { .. }
             | RegistryError::TooLong { .. } => "invalid_arguments",
             RegistryError::DeployKey { .. } => "permission_denied",
-            RegistryError::Unpushed { .. } => "revision_conflict",
+            RegistryError::Unpushed { .. } | RegistryError::Occupied { .. } => "revision_conflict",
             RegistryError::Unwritable { .. } | RegistryError::Store(_) => "internal",
         }
     }
@@ -173,6 +176,10 @@ impl RegistryError {
             }
             RegistryError::Unpushed { .. } => {
                 "push them, or replace the file with `--force`".to_owned()
+            }
+            RegistryError::Occupied { .. } => {
+                "move it, pull to another place with `--to FILE`, or replace it with `--force`"
+                    .to_owned()
             }
             RegistryError::Unwritable { .. } => {
                 "check that the folder exists and may be written".to_owned()

@@ -27,7 +27,7 @@ use super::serve::listen::Behind;
 use super::table::{Column, table};
 use super::{App, Open, input, output};
 use crate::http::EngineContext;
-use crate::kit::{self, CancelOnDrop, KitDoor, Wanted};
+use crate::kit::{self, Agreed, CancelOnDrop, KitDoor, Wanted};
 
 /// The code of arguments that cannot be read.
 const BAD_ARGUMENTS: &str = "E1510";
@@ -138,7 +138,7 @@ fn report(error: &KitError) -> Report {
 
 fn approvals(args: &Kit, app: &'static dyn App) -> Result<Exit, Report> {
     let open = with_project(args, app, async |cx, _, _| {
-        open_approvals(&cx.engine)
+        open_approvals(&cx.engine, &cx.catalog, &person())
             .await
             .map_err(|error| report(&error))
     })?;
@@ -169,6 +169,14 @@ fn approvals(args: &Kit, app: &'static dyn App) -> Result<Exit, Report> {
     Ok(Exit::Completed)
 }
 
+/// Returns the person at this terminal.
+fn person() -> Decider {
+    Decider {
+        token: None,
+        name: Author { name: None }.name(),
+    }
+}
+
 /// Decides about a call that a program asked for. The person at the terminal is not the token that asked.
 fn decided(args: &Kit, is_approved: bool, app: &'static dyn App) -> Result<Exit, Report> {
     let Some(id) = &args.approval else {
@@ -177,12 +185,9 @@ fn decided(args: &Kit, is_approved: bool, app: &'static dyn App) -> Result<Exit,
             args.name
         )));
     };
-    let decider = Decider {
-        token: None,
-        name: Author { name: None }.name(),
-    };
+    let decider = person();
     let decided = with_project(args, app, async |cx, _, _| {
-        let decided = decide(&cx.engine, (id, is_approved), &decider).await;
+        let decided = decide(&cx.engine, &cx.catalog, (id, is_approved), &decider).await;
         decided.map_err(|error| report(&error))
     })?;
     match args.json.is_some() {
@@ -262,18 +267,24 @@ pub(super) fn called(args: &Kit, app: &'static dyn App) -> Result<Result<Json, K
     if args.approval.is_some() {
         return Err(wrong("arguments of a tool are given with `--json`"));
     }
-    let arguments = arguments(args.json.as_deref().unwrap_or("{}"))?;
+    let arguments = match arguments(args.json.as_deref().unwrap_or("{}"))? {
+        Ok(arguments) => arguments,
+        Err(error) => return Ok(Err(error)),
+    };
     with_project(args, app, async |cx, token, door| {
-        let wanted = |agreed: Option<String>| Wanted {
+        let wanted = |agreed: Agreed| Wanted {
             name: args.name.clone(),
             arguments: arguments.clone(),
             agreed,
-            can_ask: args.yes || is_terminal(),
         };
-        let called = perform(cx, (token, door), wanted(None)).await;
+        let first = match args.yes || is_terminal() {
+            true => Agreed::Asks,
+            false => Agreed::CannotAsk,
+        };
+        let called = perform(cx, (token, door), wanted(first)).await;
         let called = match called {
             Ok(Called::Ask(question)) if args.yes || agrees(&question) => {
-                perform(cx, (token, door), wanted(Some(question.digest))).await
+                perform(cx, (token, door), wanted(Agreed::ToDigest(question.digest))).await
             }
             called => called,
         };
@@ -306,8 +317,8 @@ async fn perform(
     }
 }
 
-/// Reads the arguments of a tool.
-fn arguments(given: &str) -> Result<Json, Report> {
+/// Reads the arguments of a tool. Text that is not JSON is an error of the kit.
+fn arguments(given: &str) -> Result<Result<Json, KitError>, Report> {
     let text = match (given, given.strip_prefix('@')) {
         ("-", _) => {
             let mut text = String::new();
@@ -318,8 +329,10 @@ fn arguments(given: &str) -> Result<Json, Report> {
         (_, Some(file)) => input::text(Path::new(file))?,
         (given, None) => given.to_owned(),
     };
-    let read = read_strictly(&text);
-    read.map_err(|error| wrong(format!("the arguments are not JSON: {error}")))
+    Ok(read_strictly(&text).map_err(|error| {
+        let message = format!("the arguments are not JSON: {error}");
+        KitError::invalid("", "a JSON object", message)
+    }))
 }
 
 fn is_terminal() -> bool {

@@ -17,7 +17,7 @@ use super::answer::Answer;
 use super::problem::Problem;
 use super::request::{JSON_MAX, bytes, json as read_json, refuse_other_types};
 use super::server::{EngineContext, Shared};
-use crate::kit::{self, CancelOnDrop, KitDoor, Wanted};
+use crate::kit::{self, Agreed, CancelOnDrop, KitDoor, Wanted};
 
 const FLOW: HeaderName = HeaderName::from_static("x-flowstone-flow");
 /// Headers that say which kind of run makes the request.
@@ -181,8 +181,7 @@ async fn perform(
     let wanted = Wanted {
         name,
         arguments,
-        agreed: None,
-        can_ask: false,
+        agreed: Agreed::CannotAsk,
     };
     // A closed request drops this future, and with it the guard.
     let (_guard, cancelled) = CancelOnDrop::new();
@@ -208,7 +207,9 @@ async fn read(headers: &HeaderMap, body: Body) -> Result<Json, Problem> {
 async fn approvals(State(server): State<Shared>, caller: Caller) -> Result<Answer, Problem> {
     may_decide(&caller)?;
     let open = server
-        .ask(async move |cx: &EngineContext| open_approvals(&cx.engine).await)
+        .ask(async move |cx: &EngineContext| {
+            open_approvals(&cx.engine, &cx.catalog, &Decider::of(&caller.token)).await
+        })
         .await?;
     Ok(Answer::ok(json!({"count": open.len(), "approvals": open})))
 }
@@ -220,7 +221,9 @@ async fn approval(
 ) -> Result<Answer, Problem> {
     may_decide(&caller)?;
     let found = server
-        .ask(async move |cx: &EngineContext| find_approval(&cx.engine, &id).await)
+        .ask(async move |cx: &EngineContext| {
+            find_approval(&cx.engine, &cx.catalog, &id, &Decider::of(&caller.token)).await
+        })
         .await?;
     Ok(Answer::ok(found))
 }
@@ -249,11 +252,8 @@ async fn decision(
     };
     let decided = server
         .ask(async move |cx: &EngineContext| {
-            let decider = Decider {
-                token: Some(caller.token.id.clone()),
-                name: caller.token.attributed_to().to_owned(),
-            };
-            decide(&cx.engine, (&id, is_approved), &decider).await
+            let decider = Decider::of(&caller.token);
+            decide(&cx.engine, &cx.catalog, (&id, is_approved), &decider).await
         })
         .await?;
     Ok(Answer::ok(decided))

@@ -369,6 +369,7 @@ async fn push(
     let pushed = server
         .ask(async move |cx: &EngineContext| {
             reach(cx, &caller, &slug)?;
+            cx.engine.read_registered().await?;
             let warnings = check_version(&slug, &new.files, |session, texts| {
                 cx.engine.check_version(session, &slug, texts)
             })?;

@@ -15,7 +15,7 @@ use super::peer::{Request, refused};
 use super::playbook;
 use super::protocol::{Era, RpcError};
 use crate::http::{EngineContext, Problem};
-use crate::kit::{self, CancelOnDrop, KitDoor, Wanted};
+use crate::kit::{self, Agreed, CancelOnDrop, KitDoor, Wanted};
 
 /// How often a client hears that a call is still at work.
 const PROGRESS: Duration = Duration::from_secs(5);
@@ -101,35 +101,33 @@ async fn call(rq: &Request, door: &KitDoor, params: &Map<String, Json>) -> Resul
     let name = params.get("name").and_then(Json::as_str);
     let name = name.ok_or_else(|| RpcError::params("`name` must be the name of a tool"))?;
     let arguments = Json::Object(arguments_of(params)?);
-    let can_ask = rq.can("elicitation.form");
-    let agreed = params
-        .get("inputResponses")
-        .and_then(|answers| answers.get(APPROVAL))
-        .zip(params.get("requestState").and_then(Json::as_str));
-    let agreed = match agreed {
-        Some((answer, digest)) if is_accepted(answer) => Some(digest.to_owned()),
-        Some(_) => return Ok(failed(&KitError::approval_denied(name))),
-        None => None,
+    let agreed = match (rq.can("elicitation.form"), rq.era.is_stateless()) {
+        (false, _) => Agreed::CannotAsk,
+        (true, false) => Agreed::Asks,
+        (true, true) => match response(params) {
+            Some((answer, state)) if is_accepted(answer) => Agreed::ToState(state.to_owned()),
+            Some(_) => return Ok(failed(&KitError::approval_denied(name))),
+            None => Agreed::Elicits,
+        },
     };
-    let wanted = |agreed: Option<String>| Wanted {
+    let wanted = |agreed: Agreed| Wanted {
         name: name.to_owned(),
         arguments: arguments.clone(),
         agreed,
-        can_ask,
     };
     let called = match perform(rq, door, wanted(agreed)).await? {
         Ok(Called::Ask(question)) if rq.era.is_stateless() => {
             return Ok(json!({
                 "resultType": "input_required",
                 "inputRequests": {APPROVAL: elicitation(&question)},
-                "requestState": question.digest,
+                "requestState": question.state,
             }));
         }
         Ok(Called::Ask(question)) => {
             let asked = elicitation(&question);
             let answer = rq.ask("elicitation/create", &asked["params"]).await;
             match answer.is_ok_and(|answer| is_accepted(&answer)) {
-                true => perform(rq, door, wanted(Some(question.digest))).await?,
+                true => perform(rq, door, wanted(Agreed::ToDigest(question.digest))).await?,
                 false => Err(KitError::approval_denied(name)),
             }
         }
@@ -157,6 +155,12 @@ fn failed(error: &KitError) -> Json {
         "structuredContent": object,
         "isError": true,
     })
+}
+
+/// Returns the answer to the question about a call, with the state that the client got with the question.
+fn response(params: &Map<String, Json>) -> Option<(&Json, &str)> {
+    let answer = params.get("inputResponses")?.get(APPROVAL)?;
+    Some((answer, params.get("requestState")?.as_str()?))
 }
 
 fn is_accepted(answer: &Json) -> bool {

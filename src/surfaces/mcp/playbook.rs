@@ -80,7 +80,8 @@ async fn head(rq: &Request, door: &KitDoor) -> Result<String, RpcError> {
     let asked = rq.server.ask(async move |cx: &EngineContext| {
         let labels = cx.catalog.labels(&cx.engine, &slug);
         let registry = FlowRegistry::new(cx.engine.stores(), cx.engine.now_ms());
-        let found = match caller.token.reaches_flow(&slug, &labels) {
+        let may_read = crate::kit::may_read(&caller.token);
+        let found = match may_read && caller.token.reaches_flow(&slug, &labels) {
             true => registry.pointers(&slug).await,
             false => Err(RegistryError::NoFlow { slug: slug.clone(), near: None }),
         };

@@ -9,6 +9,7 @@ use flowstone_engine::ports::{RunRow, RunStatus, Stores};
 use flowstone_engine::{Engine, EngineConfig};
 use flowstone_flow::flow::Flow;
 use flowstone_flow::step::{Effect, LocalFuture, Outcome, Step, StepContext, StepError, StepSpec};
+use flowstone_fronts::kit;
 use flowstone_fronts::kit::context::{Backend, KitCall, Origin};
 use flowstone_fronts::kit::permission::Permissions;
 use flowstone_fronts::kit::schema;
@@ -154,7 +155,8 @@ impl Project {
         let Json::Object(given) = &arguments else {
             panic!("arguments are an object");
         };
-        if let Err(error) = schema::check(tool, given) {
+        let checked = schema::check(tool, given);
+        if let Err(error) = checked.and_then(|()| kit::may_change(&call, tool, given)) {
             return error.to_json();
         }
         match (tool.call)(&call, given.clone()).await {

@@ -62,6 +62,21 @@ async fn check(cases: Vec<Case>) {
 const APPROVE_SEND: &str = ":approval {:mode :tools :tool-names [\"slack__send\"]}";
 const IN_PLACE: &str = ":approval {:mode :tools :tool-names [\"slack__send\"] :resume :in-place}";
 
+/// A turn whose call has arguments of the wrong type.
+fn wrong(tool: &str) -> String {
+    format!("{{:tool-calls [{{:name \"{tool}\" :arguments {{:to 5}}}}]}}")
+}
+
+/// A turn with two calls of `slack__send`, one of which has wrong arguments.
+fn both(is_wrong_last: bool) -> String {
+    let (first, last) = match is_wrong_last {
+        true => ("\"a\"", "5"),
+        false => ("5", "\"a\""),
+    };
+    let call = |to: &str| format!("{{:name \"slack__send\" :arguments {{:to {to}}}}}");
+    format!("{{:tool-calls [{} {}]}}", call(first), call(last))
+}
+
 fn said() -> String {
     "\"Done.\"".to_owned()
 }
@@ -153,7 +168,38 @@ fn errors_of_tools_fail_a_test() {
             agent(""),
             &[calls(&["slack_send"]), said()],
             Some("send"),
-            "failed | tool 'slack_send' returned an error | slack_send? | ",
+            "failed | tool 'slack_send' returned an error | slack_send | ",
+        ),
+        // Wrong arguments, before and after a call of the same tool that returns.
+        case(
+            agent(""),
+            &[wrong("slack__send"), calls(&["slack__send"]), said()],
+            Some("send"),
+            "failed | tool 'slack__send' returned an error | slack__send | ",
+        ),
+        case(
+            agent(""),
+            &[calls(&["slack__send"]), wrong("slack__send"), said()],
+            Some("send"),
+            "failed | tool 'slack__send' returned an error | slack__send | ",
+        ),
+        case(
+            agent(""),
+            &[both(false), said()],
+            Some("send"),
+            "failed | tool 'slack__send' returned an error | slack__send | ",
+        ),
+        case(
+            agent(""),
+            &[both(true), said()],
+            Some("send"),
+            "failed | tool 'slack__send' returned an error | slack__send | ",
+        ),
+        case(
+            agent(""),
+            &[wrong("slack__send"), said()],
+            Some("send"),
+            "failed | tool 'slack__send' returned an error | slack__send | ",
         ),
         case(
             flow("(do (flow/step :slack/send {:to \"a\"}) (throw (ex-info \"late\" {})))"),

@@ -93,6 +93,7 @@ async fn commit(cx: &KitCall<'_>, arguments: Arguments) -> Answer {
             "the flow does not exist yet: its first revision needs `flow.edn`",
         ));
     }
+    cx.engine.read_registered().await?;
     let warnings = check_version(slug, &files, |session, texts| {
         cx.engine.check_version(session, slug, texts)
     })?;

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use flowstone_engine::ids::RunId;
 use flowstone_engine::observer::NoObserver;
-use flowstone_engine::outside::is_reserved;
 use flowstone_engine::test_runs::{Evidence, LONGEST, TestEnd, TestRefusal, TestRun, TestStart};
 use flowstone_engine::{EngineError, Interrupt, TestMode};
 use flowstone_flow::definition::Flow;
@@ -30,6 +29,8 @@ use crate::kit::test_run::verdict::{Expected, Shown, Verdict, verdict};
 use crate::kit::tool::{Answer, Arguments, Bound, InTest, Permission, Tool};
 use crate::kit::{delta, revision};
 
+/// The input of conversations, which every flow may be tested with.
+const MESSAGES: &str = "messages";
 /// Maximum number of characters of the output.
 const MOST_OUTPUT: usize = 20_000;
 /// How long before its own limit a call ends its test, so that the answer arrives in time.
@@ -181,14 +182,11 @@ async fn prepared(cx: &KitCall<'_>, given: Option<&Json>) -> Result<LoadedFlow, 
         .version(slug, &VersionRef::Target(Target::Draft))
         .await?;
     let files = registry.files(&head).await?;
+    cx.engine.read_registered().await?;
     let committed = checked_flow(cx, &head, &files)?;
     let Some(given) = given else {
         return Ok(committed);
     };
-    if !cx.token.has(Scope::Edit) {
-        let message = "a test with a `delta` needs the scope `edit` beside `run`";
-        return Err(KitError::permission_denied(message));
-    }
     let changed = delta::apply(&files, given, "/delta")?;
     let flow = checked_flow(cx, &head, &changed)?;
     match scope::changed(&committed.flow, &flow.flow) {
@@ -242,11 +240,11 @@ fn checked_inputs(flow: &Flow, inputs: &Json) -> Result<Json, KitError> {
     });
     for name in given.keys() {
         let is_known = match &declared {
-            Some(declared) => name == "messages" || declared.contains(name),
-            None => !is_reserved(name),
+            Some(declared) => name == MESSAGES || declared.contains(name),
+            None => name == MESSAGES,
         };
         if !is_known {
-            let mut names = vec!["messages".to_owned()];
+            let mut names = vec![MESSAGES.to_owned()];
             names.extend(declared.unwrap_or_default());
             return Err(KitError::invalid(
                 format!("/inputs/{name}"),
@@ -254,6 +252,24 @@ fn checked_inputs(flow: &Flow, inputs: &Json) -> Result<Json, KitError> {
                 format!("the flow has no input `{name}`"),
             ));
         }
+    }
+    let is_message = |message: &Json| message["role"].is_string();
+    let is_list = |messages: &Json| {
+        let messages = messages.as_array();
+        messages.is_some_and(|messages| messages.iter().all(is_message))
+    };
+    let is_declared = declared
+        .as_ref()
+        .is_some_and(|names| names.iter().any(|it| it == MESSAGES));
+    if given
+        .get(MESSAGES)
+        .is_some_and(|it| !is_declared && !is_list(it))
+    {
+        return Err(KitError::invalid(
+            "/inputs/messages",
+            "a list of messages such as {\"role\": \"user\", \"content\": \"Hello\"}",
+            "`messages` must be a list of messages",
+        ));
     }
     let needs_some = contract.is_some_and(|contract| contract.inputs.iter().any(|it| it.required));
     if given.is_empty() && needs_some {

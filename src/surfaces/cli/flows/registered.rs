@@ -62,6 +62,8 @@ fn failed(error: RegistryError) -> Report {
 pub(super) fn push(args: &FlowsPush, app: &dyn App) -> Result<Exit, Report> {
     let pushed = with_registry(app, &args.home, async |engine, registry| {
         let read = read(&args.path, engine.project_root(), args.json)?;
+        let known = engine.read_registered().await;
+        known.map_err(|error| failed(error.into()))?;
         let warnings = check_version(&read.slug, &read.files, |session, texts| {
             engine.check_version(session, &read.slug, texts)
         });
@@ -157,11 +159,12 @@ pub(super) fn pull(args: &FlowsPull, app: &dyn App) -> Result<Exit, Report> {
         let path = path.unwrap_or_else(|| file_of(engine.project_root(), slug));
         let copy = WorkingCopy::at(&path);
         let pulled = copy.pull(registry, &version, args.force).await;
-        pulled.map_err(failed)?;
+        let left_out = pulled.map_err(failed)?;
         let flow = registry.flow(slug).await.map_err(failed)?;
         Ok(json!({
             "version": registry_version_json(&version, &flow),
             "file": path.display().to_string(),
+            "leftOut": left_out,
         }))
     })?;
     tell_pulled(pulled, args.json);
@@ -183,6 +186,12 @@ pub fn tell_pulled(pulled: Json, as_json: bool) {
     let version = &pulled["version"];
     let name = format!("{}@{}", text(version, "slug"), version["version"]);
     output::data(&format!("{name} {}", text(&pulled, "file")));
+    let left_out = pulled["leftOut"].as_array().into_iter().flatten();
+    for path in left_out.filter_map(Json::as_str) {
+        output::note(&format!(
+            "`{path}` was not written, because the flow does not include it; `flowstone flows show {name} --text` prints it"
+        ));
+    }
 }
 
 pub(super) fn diff(args: &FlowsDiff, app: &dyn App) -> Result<Exit, Report> {

@@ -114,11 +114,15 @@ fn pull(remote: &Remote, args: &FlowsPull) -> Result<Value, Report> {
     let known = remote.get(&["registry", slug, "copies"], &[("place", place.clone())])?;
     let contents = [&known["content"], &shown["version"]["content"]];
     let contents: Vec<&str> = contents.into_iter().filter_map(Value::as_str).collect();
-    copy.replace_by(&files(&shown), &contents, args.force)
-        .map_err(failed)?;
+    let left_out = copy.replace_by(&files(&shown), &contents, args.force);
+    let left_out = left_out.map_err(failed)?;
     let body = json!({"place": place, "version": shown["version"]["version"]});
     remote.post(&["registry", slug, "copies"], &body)?;
-    Ok(json!({"version": shown["version"], "file": path.display().to_string()}))
+    Ok(json!({
+        "version": shown["version"],
+        "file": path.display().to_string(),
+        "leftOut": left_out,
+    }))
 }
 
 fn failed(error: RegistryError) -> Report {
