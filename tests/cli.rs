@@ -117,8 +117,11 @@ mod installations_sides;
 mod jobs;
 mod kill;
 mod kit;
+mod kit_agent;
+mod kit_killed;
 #[cfg(unix)]
 mod kit_playbook;
+mod kit_secrets;
 #[cfg(unix)]
 mod kit_test_run;
 mod kit_triggers;

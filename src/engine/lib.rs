@@ -84,7 +84,7 @@ pub use feed::{FeedState, Feeds, ProjectEvents, ProjectFeed, RunEvents, RunFeed}
 pub use flowstone_model::size::parse_size;
 pub use interactive::{Desk, Interactive, thrown};
 pub use limits::{LIMITS, Limit, Limits, Unit, parse_memory};
-pub use open::builtin;
+pub use open::{RunsBesideStep, builtin};
 pub use report::{
     Attempt, CallStep, CompensationReport, Conversation, CostLine, LogLine, RunReport, StepReport,
     StepStatus, ToolCall, Turn,

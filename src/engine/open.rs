@@ -3,6 +3,8 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
+use flowstone_lang::session::Session;
+
 use crate::bindings::Bindings;
 use crate::child::CallFlow;
 use crate::engine::{Engine, EngineConfig, RecordIds};
@@ -13,7 +15,7 @@ use crate::ports::Durability;
 use crate::redact::Redactors;
 use crate::scoped::scoped;
 use crate::sessions::Sessions;
-use crate::step::{Services, Step, StepContext};
+use crate::step::{Persist, Services, Step, StepContext};
 
 impl Engine {
     /// Returns an engine over the stores of a project.
@@ -84,6 +86,25 @@ impl Engine {
             services,
         }
     }
+}
+
+impl Engine {
+    /// Returns an engine on the project of a step, as [`Engine::of_step`], which executes runs beside the run of the step: tests.
+    pub fn beside_step(cx: &StepContext, base_ms: i64, runs: RunsBesideStep) -> Engine {
+        Engine {
+            persist: Some(runs.persist),
+            library: runs.library,
+            ..Engine::of_step(cx, base_ms)
+        }
+    }
+}
+
+/// What an engine needs for runs that a step executes, as in [`EngineConfig`].
+pub struct RunsBesideStep {
+    /// What `:persist` does.
+    pub persist: Rc<dyn Persist>,
+    /// Adds to each session what function code may call beside the language's own.
+    pub library: fn(&Session),
 }
 
 /// Returns the step types that the engine performs itself.

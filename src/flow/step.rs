@@ -62,6 +62,13 @@ pub trait Step {
         false
     }
 
+    /// Tells whether a dry test performs the step although its effect is outside, because the step refuses by itself what a
+    /// test must not do.
+    fn performs_in_dry_tests(&self, config: &Value) -> bool {
+        let _ = config;
+        false
+    }
+
     /// Returns the findings about a config as it is written in a flow, beyond its fields, each with the key of the
     /// config. Forms in it are not evaluated.
     fn remarks(&self, flow: &Flow, config: &Value) -> Vec<(&'static str, Diagnostic)> {

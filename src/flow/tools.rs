@@ -4,6 +4,7 @@
 //! problem at its place; a step reads the known values. Pure: knows nothing of the effects of tools.
 
 pub mod flows;
+pub mod kit;
 pub mod mcp;
 mod require;
 
@@ -41,6 +42,7 @@ pub const KEYS: &[&str] = &[
     "choice",
     "definitions",
     "flows",
+    "kit",
     "max-iterations",
     "max-repeated-tool-calls",
     "max-tool-calls",
@@ -79,6 +81,8 @@ pub struct Envelope {
     /// Names and paths of flows, graph specs and behaviour trees.
     pub flows: Vec<Rc<str>>,
     pub workspace: Option<WorkspaceTool>,
+    /// Names of tools of the build kit.
+    pub kit: Vec<Rc<str>>,
     pub require: Require,
     pub max_iterations: Option<i64>,
     pub max_tool_calls: Option<i64>,
@@ -117,6 +121,7 @@ impl Envelope {
                 &self.agents,
                 &self.mcp,
                 &self.flows,
+                &self.kit,
             ]
             .iter()
             .any(|names| !names.is_empty())
@@ -254,6 +259,7 @@ impl Reader<'_> {
             }),
             ("mcp", Reader::mcp),
             ("flows", Reader::flows),
+            ("kit", Reader::kit),
             ("require", Reader::require),
         ] {
             if let Some(given) = self.given(tools, key) {
@@ -727,7 +733,12 @@ pub fn tool_names(flow: &Flow, envelope: &Envelope) -> Vec<String> {
         .map(|step| step.tool_name.to_string());
     let built_in = envelope.built_in.iter().map(ToString::to_string);
     let workspace = envelope.workspace.iter().map(|tool| tool.name.to_owned());
-    built_in.chain(workspace).chain(packaged).collect()
+    let kit = envelope.kit.iter().map(ToString::to_string);
+    built_in
+        .chain(workspace)
+        .chain(packaged)
+        .chain(kit)
+        .collect()
 }
 
 fn push(list: &mut Vec<Rc<str>>, name: &str) {

@@ -17,12 +17,14 @@ pub mod error;
 pub mod event_types;
 pub mod page;
 pub mod permission;
+mod place;
 pub mod playbook;
 pub mod revision;
 pub mod schedule;
 pub mod schema;
 pub mod span_filter;
 pub mod spans;
+mod step;
 pub mod subscription;
 pub mod test_run;
 pub mod tool;
@@ -38,6 +40,7 @@ use serde_json::{Map, Value as Json};
 pub use context::{Backend, BoundTrace, KitCall, Origin};
 pub use error::{KitCode, KitError};
 pub use permission::{Decider, DoorPermissions, Permissions, Question};
+pub use step::KitStep;
 pub use tool::{Answer, Arguments, Bound, InTest, Permission, Tool};
 
 /// How much longer a caller waits than what it calls.
@@ -77,6 +80,43 @@ pub async fn call(
     arguments: Json,
     consent: Consent<'_>,
 ) -> Result<Called, KitError> {
+    let (tool, arguments) = admitted(cx, name, arguments)?;
+    if let Some(mut question) = asked_about(cx, tool, &arguments).await? {
+        match consent {
+            Consent::Given(digest) if digest == question.digest => {}
+            Consent::Given(_) | Consent::Door => {
+                return Ok(Called::Ask(Box::new(question)));
+            }
+            Consent::Elicited(state) if permission::use_elicited(cx, &question, state).await? => {}
+            Consent::Elicit | Consent::Elicited(_) => {
+                question.state = Some(permission::elicit(cx, &question).await?);
+                return Ok(Called::Ask(Box::new(question)));
+            }
+            Consent::Stored => permission::use_stored(cx, &question).await?,
+        }
+    }
+    perform(cx, tool, arguments).await.map(Called::Done)
+}
+
+/// Returns what a person has to agree to before a call is made; `None` for a call that needs nobody.
+///
+/// # Errors
+/// As [`call`], for what is known before the call is made.
+pub async fn question(
+    cx: &KitCall<'_>,
+    name: &str,
+    arguments: Json,
+) -> Result<Option<Question>, KitError> {
+    let (tool, arguments) = admitted(cx, name, arguments)?;
+    asked_about(cx, tool, &arguments).await
+}
+
+/// Returns the tool of a call and its checked arguments, if the caller may make such calls.
+fn admitted(
+    cx: &KitCall<'_>,
+    name: &str,
+    arguments: Json,
+) -> Result<(&'static Tool, Arguments), KitError> {
     let tool = find(cx, name)?;
     may(cx, tool)?;
     let Json::Object(arguments) = arguments else {
@@ -89,31 +129,22 @@ pub async fn call(
     let arguments = unwrapped(tool, arguments);
     schema::check(tool, &arguments)?;
     may_change(cx, tool, &arguments)?;
+    Ok((tool, arguments))
+}
+
+async fn asked_about(
+    cx: &KitCall<'_>,
+    tool: &Tool,
+    arguments: &Arguments,
+) -> Result<Option<Question>, KitError> {
     match cx.permissions.of(tool) {
-        Permission::Allow => {}
-        Permission::Deny => {
-            return Err(KitError::permission_denied(format!(
-                "`{name}` is denied here by a setting"
-            )));
-        }
-        Permission::Ask => {
-            let mut question = Question::about(cx, tool, &arguments).await?;
-            match consent {
-                Consent::Given(digest) if digest == question.digest => {}
-                Consent::Given(_) | Consent::Door => {
-                    return Ok(Called::Ask(Box::new(question)));
-                }
-                Consent::Elicited(state)
-                    if permission::use_elicited(cx, &question, state).await? => {}
-                Consent::Elicit | Consent::Elicited(_) => {
-                    question.state = Some(permission::elicit(cx, &question).await?);
-                    return Ok(Called::Ask(Box::new(question)));
-                }
-                Consent::Stored => permission::use_stored(cx, &question).await?,
-            }
-        }
+        Permission::Allow => Ok(None),
+        Permission::Deny => Err(KitError::permission_denied(format!(
+            "`{}` is denied here by a setting",
+            tool.name
+        ))),
+        Permission::Ask => Question::about(cx, tool, arguments).await.map(Some),
     }
-    perform(cx, tool, arguments).await.map(Called::Done)
 }
 
 fn find(cx: &KitCall<'_>, name: &str) -> Result<&'static Tool, KitError> {

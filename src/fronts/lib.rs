@@ -16,9 +16,10 @@ pub mod n8n;
 pub mod tree;
 
 pub use flowstone_project::rows;
+
 /// Returns the step types of this crate.
 pub fn steps() -> Vec<Box<dyn Step>> {
-    vec![Box::new(agents::platform::Platform)]
+    vec![Box::new(agents::platform::Platform), Box::new(kit::KitStep)]
 }
 
 /// The formats of files that flows and agents call like flow files.

@@ -18,6 +18,7 @@ mod evaluate;
 mod extras;
 mod hooks;
 mod inputs;
+mod kit;
 mod knowledge;
 mod limits;
 mod mcp_resources;
@@ -480,7 +481,7 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "tools",
         FieldType::Either(&[FieldType::Map, FieldType::Items]),
-        "`{:allowed [\"files\"] :steps [:ns/id] :agents [:ns/id] :mcp [:ns/tool] :breyta {...} :require {...}}` and limits, which override those of the step.",
+        "`{:allowed [\"files\"] :steps [:ns/id] :agents [:ns/id] :mcp [:ns/tool] :kit [:test_run] :breyta {...} :require {...}}` and limits, which override those of the step. `:kit true` gives the tools of the build kit, which work on the flow of the run; calls that change something wait for a person.",
     ),
     Field::optional("top-p", FieldType::Number, "Forwarded."),
     Field::optional(

@@ -4,5 +4,5 @@
 mod discovery;
 mod dry;
 mod ends;
-mod project;
+pub mod project;
 mod verdicts;

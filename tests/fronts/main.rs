@@ -3,6 +3,7 @@
 mod graph;
 mod json_text;
 mod kit;
+mod kit_agent;
 mod kit_tools;
 mod kit_triggers;
 mod tree;

@@ -32,6 +32,8 @@ pub(crate) struct Branch {
     own_texts: Vec<String>,
     /// Whether what its request names belongs to the author of an installed flow.
     is_of_author: bool,
+    /// What a person agreed to, for its request.
+    agreed: Option<String>,
     /// The path of the branch; empty for the main branch.
     prefix: String,
     /// How many times each step id was requested.
@@ -84,6 +86,7 @@ impl Branch {
             rules: None,
             own_texts: Vec::new(),
             is_of_author: false,
+            agreed: None,
             prefix,
             counters: Rc::default(),
             seed,
@@ -125,7 +128,13 @@ impl Branch {
         branch.counters = self.counters.clone();
         branch.own_texts.clone_from(&nested.own_texts);
         branch.is_of_author = nested.is_of_author;
+        branch.agreed.clone_from(&nested.agreed);
         Rc::new(branch)
+    }
+
+    /// Returns the digest of the call that a person agreed to.
+    pub(super) fn agreed(&self) -> Option<String> {
+        self.agreed.clone()
     }
 
     /// Tells whether what its request names belongs to the author of an installed flow.

@@ -204,6 +204,7 @@ impl StepCall<'_> {
         )
         .at_level(self.branch.level())
         .for_author(self.branch.is_of_author())
+        .with_agreed(self.branch.agreed())
         .with_allowance(self.branch.allowance())
         .with_rules(self.branch.rules())
     }

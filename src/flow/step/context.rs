@@ -239,6 +239,7 @@ pub struct StepContext {
     allowance: Option<i64>,
     rules: Option<Value>,
     is_of_author: bool,
+    agreed: Option<String>,
 }
 
 impl Scope {
@@ -258,6 +259,7 @@ impl StepContext {
             allowance: None,
             rules: None,
             is_of_author: false,
+            agreed: None,
         }
     }
 
@@ -286,6 +288,15 @@ impl StepContext {
 
     pub fn with_rules(self, rules: Option<Value>) -> StepContext {
         StepContext { rules, ..self }
+    }
+
+    pub fn with_agreed(self, agreed: Option<String>) -> StepContext {
+        StepContext { agreed, ..self }
+    }
+
+    /// Returns the digest of the call that a person agreed to: see [`NestedRequest::agreed`].
+    pub fn agreed(&self) -> Option<&str> {
+        self.agreed.as_deref()
     }
 
     /// Marks a step whose tables and keys belong to the author of an installed flow: see [`NestedRequest::of_author`].

@@ -33,6 +33,8 @@ pub struct NestedRequest {
     pub own_texts: Vec<String>,
     /// In an installation, the tables and keys that the step names belong to the author of the flow.
     pub is_of_author: bool,
+    /// The digest of the call that a person agreed to while the outer step waited: see [`NestedRequest::agreed`].
+    pub agreed: Option<String>,
 }
 
 impl NestedRequest {
@@ -46,6 +48,7 @@ impl NestedRequest {
             rules: None,
             own_texts: Vec::new(),
             is_of_author: false,
+            agreed: None,
         }
     }
 
@@ -54,6 +57,16 @@ impl NestedRequest {
     pub fn of_author(self) -> NestedRequest {
         NestedRequest {
             is_of_author: true,
+            ..self
+        }
+    }
+
+    /// Says that a person has agreed to what the step is about to do. `digest` is what they were asked about. Only code of a
+    /// step type calls this: no config of a flow says it.
+    #[must_use]
+    pub fn agreed(self, digest: String) -> NestedRequest {
+        NestedRequest {
+            agreed: Some(digest),
             ..self
         }
     }

@@ -191,6 +191,32 @@ impl KitError {
         .with(details)
     }
 
+    /// A person has to agree to a call in a run, and has not, or to something else: the flow has another revision since.
+    pub fn not_agreed(tool: &str, has_asked: bool) -> KitError {
+        let error = KitError::new(
+            KitCode::ApprovalRequired,
+            match has_asked {
+                true => format!(
+                    "what a person approved about `{tool}` is not what it would do now: the flow has changed"
+                ),
+                false => format!("a person has to approve this call of `{tool}` first"),
+            },
+        );
+        error.next(match has_asked {
+            true => "look at the flow again, then repeat the call: the person is asked again",
+            false => "an agent with `:tools {:kit [...]}` asks a person; a `:kit` step in the body of a flow needs `:kit {:permissions {...}}` in flowstone.edn",
+        })
+    }
+
+    /// The process ended during a call, which is not made again.
+    pub fn interrupted(tool: &str) -> KitError {
+        KitError::new(
+            KitCode::Timeout,
+            format!("the process ended during this call of `{tool}`: it may have been made"),
+        )
+        .next("look whether it was made, and repeat the call only if it was not")
+    }
+
     pub fn tool_disabled(tool: &str) -> KitError {
         KitError::new(
             KitCode::ToolDisabled,

@@ -131,6 +131,14 @@ pub struct DoorPermissions {
 }
 
 impl DoorPermissions {
+    /// Enables tools whose names a flow says.
+    pub fn enabling(tools: &[&str]) -> DoorPermissions {
+        DoorPermissions {
+            enabled: tools.iter().map(|tool| (*tool).to_owned()).collect(),
+            ..DoorPermissions::default()
+        }
+    }
+
     /// Reads options.
     ///
     /// # Errors
@@ -214,12 +222,19 @@ impl Question {
         })
     }
 
-    /// Returns the question as a person reads it.
-    pub fn text(&self) -> String {
+    /// Returns the question without the arguments.
+    pub fn headline(&self) -> String {
         let target = match &self.target {
             Some(slug) => format!(" on the flow `{slug}`"),
             None => String::new(),
         };
+        let note = self.note.as_ref();
+        let note = note.map_or_else(String::new, |note| format!(" {note}"));
+        format!("Allow `{}`{target}?{note}", self.tool)
+    }
+
+    /// Returns the question as a person reads it.
+    pub fn text(&self) -> String {
         let mut arguments = String::new();
         // The text of the flow comes first, so that no other file can push it out of sight.
         let main = format!("/delta/set/parameters/files/{MAIN_FILE}");
@@ -237,9 +252,7 @@ impl Question {
             ),
             None => arguments,
         };
-        let note = self.note.as_ref();
-        let note = note.map_or_else(String::new, |note| format!(" {note}"));
-        format!("Allow `{}`{target}?{note}\n{arguments}", self.tool)
+        format!("{}\n{arguments}", self.headline())
     }
 }
 

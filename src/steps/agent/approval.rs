@@ -12,6 +12,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::calls::Call;
 use super::notes::{facts, plain};
+use super::tool::ToolKind;
 use super::toolset::Toolset;
 use crate::fields::Fields;
 
@@ -137,6 +138,25 @@ impl Approval {
         Ok(self)
     }
 
+    /// Returns the approval of calls of the build kit, for which the agent waits whatever its own rule is. `asked` is what a
+    /// person is asked. The options of the wait are those of the own rule.
+    pub(super) fn of_kit(&self, asked: &[&str]) -> Approval {
+        let own = self.in_place.then_some(self);
+        Approval {
+            mode: Mode::Tools(Vec::new()),
+            in_place: true,
+            message: Some(asked.join("\n")),
+            wait: own.map(|own| own.wait.clone()).unwrap_or_default(),
+            given: Value::Nil,
+            above: Vec::new(),
+        }
+    }
+
+    /// Tells whether this is the agent's own rule, and not one of an outer agent.
+    pub(super) fn is(&self, other: &Approval) -> bool {
+        std::ptr::eq(self, other)
+    }
+
     /// Returns the rules that hold in the agents that this one calls. A rule about every change is left out: such a
     /// call was approved already.
     pub(super) fn rules(&self) -> Option<Value> {
@@ -202,7 +222,7 @@ impl Approval {
         let Some(tool) = tools.find(&call.name) else {
             return false;
         };
-        if (tool.needs_approval)(&call.arguments) {
+        if tool.kind != ToolKind::Kit && (tool.needs_approval)(&call.arguments) {
             return true;
         }
         match &self.mode {

@@ -15,7 +15,7 @@ use super::notes::{facts, plain, shortened};
 use super::outside::ClientTool;
 use super::tool::{Tool, ToolKind};
 use super::toolset::Toolset;
-use super::{contents, conversation};
+use super::{contents, conversation, kit};
 use crate::json::items;
 
 /// Maximum number of concurrent calls of a turn.
@@ -303,9 +303,12 @@ pub(super) struct Answered {
 }
 
 impl Answered {
-    pub(super) fn refused(call: Call, refusal: &Refusal) -> Answered {
+    pub(super) fn refused(call: Call, tool: Option<&Tool>, refusal: &Refusal) -> Answered {
         Answered {
-            result: facts([("error", Value::from(refusal.message()))]),
+            result: match tool.is_some_and(|tool| tool.kind == ToolKind::Kit) {
+                true => kit::refused(refusal),
+                false => facts([("error", Value::from(refusal.message()))]),
+            },
             call,
             images: Vec::new(),
             success: false,
@@ -438,6 +441,9 @@ impl Answered {
 
 /// Returns the result of a failed call. The answer of a server that refused it is kept.
 fn failed(tool: Option<&Tool>, error: &StepError) -> Value {
+    if tool.is_some_and(|tool| tool.kind == ToolKind::Kit) {
+        return kit::failed(error);
+    }
     let mut result = vec![
         ("error", Value::from(message_of(error))),
         ("kind", Value::keyword(error.kind)),

@@ -1,5 +1,6 @@
 //! The loop: a turn of the model, then the calls that it requests, until there is an answer or a limit is reached.
 
+mod agreed;
 mod approved;
 mod batch;
 mod controlled;
@@ -19,6 +20,7 @@ use super::control::{Control, Selection};
 use super::conversation::{Conversation, Said};
 use super::extras::LoopExtras;
 use super::inputs;
+use super::kit::Kit;
 use super::knowledge::Knowledge;
 use super::limits::Budget;
 use super::notes::{facts, shortened, with};
@@ -105,6 +107,8 @@ async fn start(cx: &StepContext, kind: Kind, given: Value) -> Result<Box<Start>,
     if let Some(given) = config.given.get("platform-tools").filter(|it| !it.is_nil()) {
         tools.add_named(platform::of(given, tools::most_chars(cx))?)?;
     }
+    let kit = Box::pin(Kit::of(cx, &config.envelope.kit)).await?;
+    tools.add_named(kit.tools)?;
     let outside = config.given.get("client-tools").filter(|it| !it.is_nil());
     tools.add_outside(ClientTool::read_all(outside)?)?;
     let knowledge = config.given.get("knowledge").filter(|it| !it.is_nil());
@@ -129,7 +133,8 @@ async fn start(cx: &StepContext, kind: Kind, given: Value) -> Result<Box<Start>,
     let budgets = [Budget::enclosing(cx), before.budget];
     let budget = config.limits.budget.into_iter();
     let budget = budget.chain(budgets.into_iter().flatten());
-    let more: Vec<String> = skills.notice().into_iter().chain(before.memory).collect();
+    let more = [kit.playbook, skills.notice(), before.memory];
+    let more: Vec<String> = more.into_iter().flatten().collect();
     let mut prompt = prompt::opening(cx, &config, &tools, &more)?;
     if let Some(knowledge) = &knowledge {
         prompt.recalled = knowledge.recall(cx, &prompt.asked).await?;

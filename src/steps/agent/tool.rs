@@ -61,6 +61,8 @@ pub(crate) enum ToolKind {
     Flow,
     /// An entry of `:http-tools`.
     Http,
+    /// A tool of the build kit.
+    Kit,
     Mcp,
     /// An entry of `:platform-tools`.
     Platform,

@@ -2,7 +2,7 @@
 //! same text. The prompt, and a resource of its own, have the newest text of the bound flow beside it.
 
 use flowstone_fronts::kit::playbook;
-use flowstone_project::registry::{FlowRegistry, MAIN_FILE, RegistryError};
+use flowstone_project::registry::FlowRegistry;
 use serde_json::{Map, Value as Json, json};
 
 use super::peer::{Request, refused};
@@ -79,27 +79,13 @@ async fn head(rq: &Request, door: &KitDoor) -> Result<String, RpcError> {
     let caller = rq.caller.clone();
     let asked = rq.server.ask(async move |cx: &EngineContext| {
         let labels = cx.catalog.labels(&cx.engine, &slug);
-        let registry = FlowRegistry::new(cx.engine.stores(), cx.engine.now_ms());
         let may_read = crate::kit::may_read(&caller.token);
-        let found = match may_read && caller.token.reaches_flow(&slug, &labels) {
-            true => registry.pointers(&slug).await,
-            false => Err(RegistryError::NoFlow { slug: slug.clone(), near: None }),
-        };
-        let head = match found {
-            Ok(found) => found.head,
-            Err(RegistryError::NoFlow { .. }) => {
-                return Ok(format!("The flow `{slug}` does not exist yet: its first commit creates it.\n"));
-            }
-            Err(error) => return Err(Problem::from(error)),
-        };
-        let files = registry.files(&head).await.map_err(Problem::from)?;
-        let text = files.get(MAIN_FILE).map(|bytes| String::from_utf8_lossy(bytes));
-        Ok::<_, Problem>(format!(
-            "The newest revision of the flow `{slug}` is `{}` (version {}): its `base_revision_id`.\n\n```clojure\n{}\n```\n",
-            head.revision,
-            head.number,
-            text.unwrap_or_default().trim_end(),
-        ))
+        if !may_read || !caller.token.reaches_flow(&slug, &labels) {
+            return Ok(playbook::no_flow(&slug));
+        }
+        let registry = FlowRegistry::new(cx.engine.stores(), cx.engine.now_ms());
+        let head = playbook::head(&registry, &slug, usize::MAX).await;
+        head.map_err(Problem::from)
     });
     asked.await.map_err(|problem| refused(&problem))
 }

@@ -105,6 +105,7 @@ impl Project {
         let settings = flowstone_model::codec::decode(text).expect("settings");
         let sent = Rc::new(Cell::new(0));
         let mut steps = flowstone_project::all_steps();
+        steps.extend(flowstone_fronts::steps());
         steps.push(Box::new(Send(sent.clone())));
         let config = EngineConfig::for_tests(folder.path(), stores.clone(), steps);
         let engine = Engine::open(EngineConfig { settings, ..config });

@@ -21,8 +21,9 @@ const OUTPUTS_MAX: usize = 100_000;
 
 pub const TOOL: Tool = Tool {
     name: "annotate_trace",
-    description: "Records what an evaluator says about the trace of your last test run, such as a score with its reason. It \
-                  becomes an event `annotation` of the trace's root span. No other trace can be annotated.",
+    description: "Records what an evaluator says about your own trace, such as a score with its reason: in a run the trace of the run, \
+                  elsewhere that of your last test run. It becomes an event `annotation` of the trace's root span. No other \
+                  trace can be annotated.",
     input,
     output,
     bound: &[Bound::Flow, Bound::Trace, Bound::Span],

@@ -14,6 +14,8 @@ const MOST_WAITS: usize = 10;
 pub(super) struct Judged {
     pub call: Call,
     pub refusal: Option<Refusal>,
+    /// The digest of the call of the build kit that a person agreed to.
+    pub agreed: Option<String>,
 }
 
 impl Judged {
@@ -21,6 +23,7 @@ impl Judged {
         let judged = calls.into_iter().map(|call| Judged {
             call,
             refusal: None,
+            agreed: None,
         });
         judged.collect()
     }

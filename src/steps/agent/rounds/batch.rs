@@ -105,10 +105,17 @@ impl Rounds<'_> {
         if let Some((approval, pending)) = asking.iter().find(|(approval, _)| !approval.in_place) {
             return Ok(Some(self.request(approval, pending)));
         }
+        let questions = self.kit_questions(judged).await;
         for (approval, pending) in asking {
-            let ids: Vec<String> = pending.iter().map(|call| call.id.clone()).collect();
+            // The person who is asked for the kit has not to be asked for the agent's own rule, too.
+            let is_asked_there = |call: &Call| {
+                approval.is(&config.approval) && questions.iter().any(|it| it.call == call.id)
+            };
+            let pending = pending.iter().filter(|call| !is_asked_there(call));
+            let ids: Vec<String> = pending.map(|call| call.id.clone()).collect();
             self.approved(approval, &ids, judged).await?;
         }
+        self.agree(judged, questions).await?;
         Ok(None)
     }
 
@@ -158,7 +165,12 @@ impl Rounds<'_> {
     async fn perform(&mut self, judged: Vec<Judged>) -> (Vec<Answered>, Option<Over>) {
         let mut decided = Vec::new();
         let mut steps = Vec::new();
-        for Judged { call, refusal } in judged {
+        for Judged {
+            call,
+            refusal,
+            agreed,
+        } in judged
+        {
             let decision = match refusal {
                 Some(refusal) => {
                     self.tally.reject(&call);
@@ -171,7 +183,10 @@ impl Rounds<'_> {
             };
             let refusal = match decision {
                 Decision::Perform(step) => {
-                    steps.push(step);
+                    steps.push(match agreed {
+                        Some(digest) => step.agreed(digest),
+                        None => step,
+                    });
                     None
                 }
                 Decision::Refuse(refusal) => {
@@ -192,7 +207,10 @@ impl Rounds<'_> {
         let mut answered = Vec::new();
         for (call, refusal) in decided {
             match refusal {
-                Some(refusal) => answered.push(Answered::refused(call, &refusal)),
+                Some(refusal) => {
+                    let tool = self.tools.find(&call.name);
+                    answered.push(Answered::refused(call, tool, &refusal));
+                }
                 None => {
                     if let Some(performed) = performed.next() {
                         let tool = self.tools.find(&call.name);

@@ -32,6 +32,9 @@ impl Rounds<'_> {
         for (judged, decision) in judged.iter_mut().zip(decided) {
             judged.decide(decision);
         }
+        // The flow answers for its own rule. What the kit asks, a person answers.
+        let questions = self.kit_questions(&judged).await;
+        self.agree(&mut judged, questions).await?;
         Ok(self.carry_out(&last, judged).await)
     }
 
