@@ -19,7 +19,7 @@ pub struct Operation {
 /// The kind of change that an operation makes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
-    /// The operation writes a draft, or a note for the author.
+    /// The operation adds a version to the registry, or a note for the author.
     Draft,
     /// The operation starts a run.
     Run,
@@ -46,21 +46,23 @@ pub const OPERATIONS: &[Operation] = &[
     ),
     read(
         "flows/pull",
-        "Gives the text of a flow's file. Args: flow_slug, source (active, draft or latest), version.",
+        "Gives the text of a flow. Args: flow_slug, source (active, live, draft or latest) or version (a number).",
     ),
     change(
         "flows/push-draft",
         Change::Draft,
-        "Checks the text of a flow and keeps it as a draft; the flow's own file stays. Args: flow_literal.",
+        "Checks the whole text of a flow and commits it to the registry as the newest version, its draft; what runs stays. \
+         Args: flow_literal, base (the version that the text was made from; needed once the flow has versions), message.",
     ),
     change(
         "flows/run",
         Change::Run,
-        "Starts a run of a flow and waits for its result. Args: flow_slug, input, wait.",
+        "Starts a run of a flow and waits for its result. Args: flow_slug, input, target (live or draft) or version (a number).",
     ),
     read(
         "flows/show",
-        "Shows what a flow is: inputs, steps, schedules. Args: flow_slug, source, version, include_flow_literal.",
+        "Shows what a flow is: inputs, steps, schedules. Args: flow_slug, source (active, live, draft or latest) or version, \
+         include_flow_literal.",
     ),
     read(
         "resources/list",

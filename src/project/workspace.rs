@@ -32,7 +32,7 @@ const SPEC: StepSpec = StepSpec {
     kind: "workspace",
     operations: None,
     aliases: &["breyta"],
-    doc: "Looks at the project's flows, runs, resources and pages of the reference; starts runs, keeps drafts and notes.\n\n\
+    doc: "Looks at the project's flows, runs, resources and pages of the reference; starts runs, pushes drafts to the registry, keeps notes.\n\n\
         Reads are free. What changes something is allowed by `:mutations`: drafts and feedback by `:draft-only`, runs by \
         `:run-only`, both by `:write`. With `:allow`, only these operations are. Arguments stand in `:args`; those that \
         would say who asks or where (`:workspace-id :actor :auth :token :api-url :allow :mutations`) are left out.",
@@ -90,7 +90,7 @@ impl Step for Workspace {
         }
     }
 
-    /// Equal texts make the same draft.
+    /// Equal texts make one version.
     fn repeats_safely(&self, _config: &Value) -> bool {
         true
     }
@@ -134,9 +134,9 @@ impl Step for Workspace {
                 "docs/find" => docs::find(&args)?,
                 "docs/show" => docs::show(&args)?,
                 "feedback/send" => return feedback::send(cx, &args).await.map(Outcome::Commit),
-                "flows/list" => flows::list(cx, &args)?,
+                "flows/list" => flows::list(cx, &args).await?,
                 "flows/pull" => flows::pull(cx, &args).await?,
-                "flows/push-draft" => flows::push_draft(cx, &args)?,
+                "flows/push-draft" => flows::push_draft(cx, &args).await?,
                 "flows/run" => return flows::run(cx, &args, &config).await.map(Outcome::Child),
                 "flows/show" => flows::show(cx, &args).await?,
                 "resources/list" => resources::list(cx, &args).await?,

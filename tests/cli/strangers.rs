@@ -288,7 +288,6 @@ fn the_workspace_step_obeys_permissions() {
         ))
     };
     run(&["run", "nothing.edn"]);
-    scratch.write("project/.flowstone/drafts/x.edn", "{:slug :x :flow '1}");
     scratch.write("project/.flowstone/private.edn", "\"0UTS1DE\"");
     for slug in [
         "../private",
@@ -304,6 +303,8 @@ fn the_workspace_step_obeys_permissions() {
             assert_eq!(ran.code, Some(1), "{slug} {source}: {shown}");
         }
     }
+    scratch.write("project/x.edn", "{:slug :x :flow '1}");
+    run(&["flows", "push", "x.edn"]).ok();
     scratch.write("project/probe.edn", pull("x", ":draft"));
     run(&["run", "probe.edn", "--new"]).ok();
     for op in ["flows/list", "flows/show", "flows/pull", "runs/list"] {

@@ -87,10 +87,6 @@ const GRANTED: &[(&str, &str)] = &[
         "src/project/workspace/docs/build.rs",
         "runs when the program is built",
     ),
-    (
-        "src/project/workspace/flows.rs",
-        "keeps drafts of flows in the project's own data",
-    ),
 ];
 
 /// Files that ask the gate on behalf of an opener: each has a call of it.
@@ -191,6 +187,8 @@ const OUTSIDE: &[&str] = &[
 /// Files that store new contents, look up what belongs to their own run, or read resources that `cx.resource` returned.
 const OWN: &[&str] = &[
     "src/project/workspace/feedback.rs",
+    // Its own run, and whether a flow that it starts is released.
+    "src/project/workspace/flows.rs",
     "src/project/workspace/resources.rs",
     "src/steps/files/op/init_changeset.rs",
     "src/steps/files/tree.rs",

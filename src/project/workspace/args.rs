@@ -30,8 +30,8 @@ const KNOWN: &[(&str, &[&str])] = &[
         &["archived", "cursor", "include-archived", "limit"],
     ),
     ("flows/pull", &["flow-slug", "source", "version"]),
-    ("flows/push-draft", &["flow-literal"]),
-    ("flows/run", &["flow-slug", "input", "version"]),
+    ("flows/push-draft", &["base", "flow-literal", "message"]),
+    ("flows/run", &["flow-slug", "input", "target", "version"]),
     (
         "flows/show",
         &["flow-slug", "include-flow-literal", "source", "version"],

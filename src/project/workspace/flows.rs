@@ -1,52 +1,93 @@
 //! Flows of the project: lists, what one is, its text, a draft of one, a run of one.
+//!
+//! A flow with versions is read from the registry, any other one from its file. What is `active` is what `flows/run` runs: the
+//! released version, and without a release the file.
 
-use std::path::{Path, PathBuf};
+mod push;
+mod registered;
+
+use std::io;
+use std::path::Path;
 use std::rc::Rc;
-use std::{fs, io};
 
-use crate::flow_files::{self as flows, FlowFile, TextFinding};
+use crate::flow_files::{self as flows, FlowFile};
 use flowstone_engine::start_child;
 use flowstone_flow::flow::{Flow, LoadedFlow, reload};
 use flowstone_flow::step::{StepContext, StepError};
 use flowstone_lang::session::Session;
 use flowstone_lang::value::Value;
-use flowstone_model::diagnostic::Severity;
 use flowstone_model::ids::RunId;
+use flowstone_model::registry::{FlowName, FlowRow, Target};
 use flowstone_model::rooted::open_where;
+
+pub(super) use push::push_draft;
+use registered::Registered;
 
 use super::args::Args;
 use super::{facts, text};
 
 /// How many flows a page has.
 const PAGE: (usize, usize, usize) = (50, 1, 100);
+/// Maximum number of digits of a version's number; what is longer is the hash of a program.
+const NUMBER: usize = 9;
 
-/// How many findings are told.
-const TOLD: usize = 10;
+/// A flow of a list: its file, its row in the registry, or both.
+struct Listed {
+    slug: String,
+    file: Option<FlowFile>,
+    row: Option<FlowRow>,
+}
 
-pub(super) fn list(cx: &StepContext, args: &Args) -> Result<Value, StepError> {
+pub(super) async fn list(cx: &StepContext, args: &Args) -> Result<Value, StepError> {
     let limit = args.count("limit", (PAGE.1, PAGE.2))?.unwrap_or(PAGE.0);
     let cursor = args.name("cursor")?;
-    // Files are there or not: nothing is archived.
     let only_archived = args.bool("archived")?;
-    args.bool("include-archived")?;
-    let mut files = match only_archived {
-        true => Vec::new(),
-        false => flows::files(cx.project_root()),
-    };
-    files.sort_by_key(slug);
-    let after = files
-        .iter()
-        .filter(|file| cursor.as_deref().is_none_or(|cursor| *slug(file) > *cursor));
-    let page: Vec<&FlowFile> = after.clone().take(limit).collect();
-    let has_more = after.count() > page.len();
-    let next = page.last().filter(|_| has_more).map(|last| slug(last));
+    let with_archived = args.bool("include-archived")?;
+    let mut all = listed(cx).await?;
+    all.retain(|flow| {
+        let row = flow.row.as_ref();
+        match row.is_some_and(|row| row.archived_ms.is_some()) {
+            true => only_archived || with_archived,
+            false => !only_archived,
+        }
+    });
+    all.retain(|flow| cursor.as_deref().is_none_or(|after| *flow.slug > *after));
+    let has_more = all.len() > limit;
+    all.truncate(limit);
+    let next = all.last().filter(|_| has_more);
+    let next = next.map(|last| last.slug.clone());
+    let mut page = Vec::new();
+    for flow in &all {
+        page.push(brief(cx, flow).await?);
+    }
     Ok(facts([
-        (
-            "flows",
-            Value::vector(page.iter().map(|file| brief(cx, file))),
-        ),
+        ("flows", Value::vector(page)),
         ("next-cursor", text(next.as_deref())),
     ]))
+}
+
+/// Returns the flows of the folder and of the registry, by slug.
+async fn listed(cx: &StepContext) -> Result<Vec<Listed>, StepError> {
+    let mut rows = registered::rows(cx).await?;
+    let files = flows::files(cx.project_root()).into_iter();
+    let mut all: Vec<Listed> = files
+        .map(|file| {
+            let slug = slug(&file);
+            let at = rows.iter().position(|row| row.name.slug == slug);
+            Listed {
+                row: at.map(|at| rows.swap_remove(at)),
+                file: Some(file),
+                slug,
+            }
+        })
+        .collect();
+    all.extend(rows.into_iter().map(|row| Listed {
+        slug: row.name.slug.clone(),
+        file: None,
+        row: Some(row),
+    }));
+    all.sort_by(|one, other| one.slug.cmp(&other.slug));
+    Ok(all)
 }
 
 fn slug(file: &FlowFile) -> String {
@@ -61,28 +102,43 @@ fn slug(file: &FlowFile) -> String {
     }
 }
 
-fn brief(cx: &StepContext, file: &FlowFile) -> Value {
-    let flow = file.loaded.as_ref().map(|loaded| &loaded.flow);
-    let slug = slug(file);
-    let has_draft = draft_path(cx, &slug).is_file();
-    facts([
-        ("slug", Value::from(slug)),
+async fn brief(cx: &StepContext, listed: &Listed) -> Result<Value, StepError> {
+    let of_version = match &listed.row {
+        Some(row) if row.live.is_some() || listed.file.is_none() => {
+            Some(registered::current(cx, row).await?)
+        }
+        _ => None,
+    };
+    let file = listed.file.as_ref();
+    let of_file = file.and_then(|file| file.loaded.as_ref());
+    let loaded = of_version.as_ref().and_then(|it| it.loaded.as_ref());
+    let flow = loaded.or(of_file).map(|loaded| &loaded.flow);
+    let row = listed.row.as_ref();
+    let has_draft = row.is_some_and(|row| row.live != Some(row.head));
+    let is_archived = row.is_some_and(|row| row.archived_ms.is_some());
+    let flag = |is_set: bool| {
+        if is_set {
+            Value::Bool(true)
+        } else {
+            Value::Nil
+        }
+    };
+    let number = |number: Option<i64>| number.map_or(Value::Nil, Value::Int);
+    let problem = file.and_then(|file| file.problem.as_deref());
+    Ok(facts([
+        ("slug", Value::from(listed.slug.as_str())),
         ("name", text(flow.and_then(|flow| flow.name.as_deref()))),
         (
             "description",
             text(flow.and_then(|flow| flow.description.as_deref())),
         ),
-        ("file", Value::from(file.name.as_str())),
-        (
-            "has-draft",
-            if has_draft {
-                Value::Bool(true)
-            } else {
-                Value::Nil
-            },
-        ),
-        ("problem", text(file.problem.as_deref())),
-    ])
+        ("file", text(file.map(|file| file.name.as_str()))),
+        ("live", number(row.and_then(|row| row.live))),
+        ("draft", number(row.map(|row| row.head))),
+        ("has-draft", flag(has_draft)),
+        ("archived", flag(is_archived)),
+        ("problem", text(problem.filter(|_| of_version.is_none()))),
+    ]))
 }
 
 /// A flow that was asked for, as its text and what it is.
@@ -90,6 +146,10 @@ struct RequestedFlow {
     slug: Rc<str>,
     source: &'static str,
     file: Option<String>,
+    /// The hash of the program, or the number of the version.
+    version: Value,
+    /// What the registry says about the version.
+    registered: Option<Registered>,
     text: String,
     loaded: Option<LoadedFlow>,
     problem: Option<String>,
@@ -185,71 +245,96 @@ pub(super) async fn pull(cx: &StepContext, args: &Args) -> Result<Value, StepErr
 
 impl RequestedFlow {
     /// Returns what `flows/show` and `flows/pull` both report of a flow.
-    fn facts(&self) -> [(&'static str, Value); 5] {
-        let program = self.loaded.as_ref().map(|loaded| &*loaded.program.hash);
-        [
+    fn facts(&self) -> Vec<(&'static str, Value)> {
+        let mut all = vec![
             ("slug", Value::from(&*self.slug)),
             ("source", Value::keyword(self.source)),
             ("file", text(self.file.as_deref())),
-            ("version", text(program)),
-            ("problem", text(self.problem.as_deref())),
-        ]
+            ("version", self.version.clone()),
+        ];
+        all.extend(self.registered.iter().flat_map(Registered::facts));
+        all.push(("problem", text(self.problem.as_deref())));
+        all
     }
 }
 
-/// Finds what is asked for: the flow's file, its draft, the younger of both, or a program that ran once.
+/// What of a flow is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Wanted {
+    /// What `flows/run` runs.
+    Active,
+    /// The newest version; the file of a flow without versions.
+    Latest,
+    Target(Target),
+    Number(i64),
+    Revision(String),
+    /// The hash of a program that ran once.
+    Program(Rc<str>),
+}
+
+impl Wanted {
+    fn read(args: &Args) -> Result<Wanted, StepError> {
+        let source = args.name("source")?;
+        if let Some(version) = args.get("version") {
+            if source.is_some() {
+                return Err(args.wrong("`source` and `version` exclude each other"));
+            }
+            return Wanted::of_version(args, version);
+        }
+        match source.as_deref().unwrap_or("active") {
+            "active" | "default" => Ok(Wanted::Active),
+            "latest" => Ok(Wanted::Latest),
+            name => Target::named(name).map(Wanted::Target).ok_or_else(|| {
+                args.wrong(format!(
+                    "`source` is active, live, draft or latest, not `{name}`"
+                ))
+            }),
+        }
+    }
+
+    fn of_version(args: &Args, version: &Value) -> Result<Wanted, StepError> {
+        if let Some(number) = version.as_int() {
+            return Ok(Wanted::of_number(number));
+        }
+        let name = args.name("version")?.unwrap_or_default();
+        let number = Some(&*name).filter(|name| name.len() <= NUMBER);
+        if let Some(number) = number.and_then(|name| name.parse().ok()) {
+            return Ok(Wanted::of_number(number));
+        }
+        Ok(match (&*name, Target::named(&name)) {
+            ("latest", _) => Wanted::Latest,
+            (_, Some(target)) => Wanted::Target(target),
+            (id, None) if id.starts_with("rev_") => Wanted::Revision(id.to_owned()),
+            (_, None) => Wanted::Program(name),
+        })
+    }
+
+    fn of_number(number: i64) -> Wanted {
+        match number {
+            0 => Wanted::Target(Target::Draft),
+            number => Wanted::Number(number),
+        }
+    }
+}
+
+/// Finds what is asked for: a version of the registry, the flow's file, or a program that ran once.
 async fn asked(cx: &StepContext, args: &Args) -> Result<RequestedFlow, StepError> {
     let slug = args.needed("flow-slug")?;
-    if let Some(hash) = args
-        .name("version")?
-        .filter(|hash| &**hash != "latest" && &**hash != "0")
-    {
-        return by_version(cx, &slug, &hash).await;
+    let wanted = Wanted::read(args)?;
+    if let Wanted::Program(hash) = &wanted {
+        return by_program(cx, &slug, hash).await;
     }
-    // A name from a model is not a path.
-    let is_slug = slug
-        .chars()
-        .all(|it| it.is_alphanumeric() || it == '-' || it == '_');
-    if !is_slug {
-        return found(cx, &slug).and_then(|file| of_file(cx, file, slug, "active", args));
+    if let Some(row) = registered::row(cx, &slug).await? {
+        let is_file = wanted == Wanted::Active && row.live.is_none();
+        let file = is_file.then(|| flows::find(cx.project_root(), &slug).ok());
+        return match file.flatten() {
+            Some(file) => of_file(cx, file, slug, args),
+            None => registered::asked(cx, &row, wanted).await,
+        };
     }
-    let draft = draft_path(cx, &slug);
-    let source = args.name("source")?;
-    let file = || found(cx, &slug);
-    match source.as_deref().unwrap_or("active") {
-        "active" => of_file(cx, file()?, slug, "active", args),
-        "draft" if draft.is_file() => of_file(
-            cx,
-            flows::read(cx.project_root(), draft),
-            slug,
-            "draft",
-            args,
-        ),
-        "draft" => Err(StepError::new(
-            "E0839",
-            "not-found",
-            format!("there is no draft of `{slug}`"),
-        )
-        .hint("`:flows/push-draft` makes one")),
-        "latest" => {
-            let changed = |path: &PathBuf| fs::metadata(path).and_then(|it| it.modified()).ok();
-            match file() {
-                Ok(file) if !draft.is_file() || changed(&file.path) > changed(&draft) => {
-                    of_file(cx, file, slug, "active", args)
-                }
-                Err(error) if !draft.is_file() => Err(error),
-                _ => of_file(
-                    cx,
-                    flows::read(cx.project_root(), draft),
-                    slug,
-                    "draft",
-                    args,
-                ),
-            }
-        }
-        other => Err(args.wrong(format!(
-            "`source` is active, draft or latest, not `{other}`"
-        ))),
+    match wanted {
+        Wanted::Active | Wanted::Latest => of_file(cx, found(cx, &slug)?, slug, args),
+        _ => Err(registered::unknown(&slug, &wanted)),
     }
 }
 
@@ -271,14 +356,9 @@ fn of_file(
     cx: &StepContext,
     file: FlowFile,
     slug: Rc<str>,
-    source: &'static str,
     args: &Args,
 ) -> Result<RequestedFlow, StepError> {
-    let is_draft = file.path.starts_with(cx.home().join("drafts"));
-    let may = |found: &Path| match is_draft {
-        true => Ok(()),
-        false => cx.gate().read(found).map(drop),
-    };
+    let may = |found: &Path| cx.gate().read(found).map(drop);
     let unreadable = |error: &dyn std::fmt::Display| {
         args.wrong(format!("{} cannot be read: {error}", file.name))
     };
@@ -292,15 +372,21 @@ fn of_file(
             .loaded
             .as_ref()
             .map_or(slug, |loaded| loaded.flow.slug.clone()),
-        source,
+        source: "active",
         file: Some(file.name),
+        version: program_of(file.loaded.as_ref()),
+        registered: None,
         text,
         loaded: file.loaded,
         problem: file.problem,
     })
 }
 
-async fn by_version(
+fn program_of(loaded: Option<&LoadedFlow>) -> Value {
+    text(loaded.map(|loaded| &*loaded.program.hash))
+}
+
+async fn by_program(
     cx: &StepContext,
     slug: &Rc<str>,
     hash: &str,
@@ -325,87 +411,12 @@ async fn by_version(
         slug: slug.clone(),
         source: "version",
         file: None,
+        version: Value::from(hash),
+        registered: None,
         text,
         loaded,
         problem: None,
     })
-}
-
-fn draft_path(cx: &StepContext, slug: &str) -> PathBuf {
-    cx.home().join("drafts").join(format!("{slug}.edn"))
-}
-
-/// Keeps a draft beside the flows, where nothing runs it. The flow's own file stays as it is.
-pub(super) fn push_draft(cx: &StepContext, args: &Args) -> Result<Value, StepError> {
-    let literal = args.needed_text("flow-literal")?;
-    let session = Session::new();
-    flowstone_flow::natives::install(&session);
-    flowstone_steps::sandbox::register(&session);
-    let place = (cx.project_root(), cx.scope().services.formats);
-    let (loaded, findings) = flows::check_text(&session, literal, place, cx.steps());
-    let is_error = |finding: &&TextFinding| finding.severity == Severity::Error;
-    let errors: Vec<String> = findings
-        .iter()
-        .filter(is_error)
-        .take(TOLD)
-        .map(line)
-        .collect();
-    let Some(loaded) = loaded.filter(|_| errors.is_empty()) else {
-        return Err(StepError::new(
-            "E0839",
-            "invalid",
-            format!("the draft was not kept: {}", errors.join("; ")),
-        )
-        .hint("correct it and push it again: the whole text of the flow"));
-    };
-    if loaded.flow.definition.as_map().is_none() {
-        return Err(args.wrong("the draft was not kept: a flow is a map with `:slug` and `:flow`"));
-    }
-    let path = draft_path(cx, &loaded.flow.slug);
-    let unwritable = |error: std::io::Error| {
-        StepError::new(
-            "E0839",
-            "unavailable",
-            format!("{} cannot be written: {error}", path.display()),
-        )
-    };
-    let folder = cx.home().join("drafts");
-    fs::create_dir_all(&folder).map_err(unwritable)?;
-    let beside = folder.join(format!(".{}.new", loaded.flow.slug));
-    fs::write(&beside, literal).map_err(unwritable)?;
-    fs::rename(&beside, &path).map_err(unwritable)?;
-    let warnings: Vec<Value> = findings
-        .iter()
-        .filter(|finding| !is_error(finding))
-        .take(TOLD)
-        .map(|finding| Value::from(line(finding)))
-        .collect();
-    let file = path.strip_prefix(cx.project_root()).unwrap_or(&path);
-    Ok(facts([
-        ("slug", Value::from(&*loaded.flow.slug)),
-        ("source", Value::keyword("draft")),
-        ("file", Value::from(file.display().to_string())),
-        ("version", Value::from(&*loaded.program.hash)),
-        (
-            "warnings",
-            match warnings.is_empty() {
-                true => Value::Nil,
-                false => Value::vector(warnings),
-            },
-        ),
-    ]))
-}
-
-fn line(finding: &TextFinding) -> String {
-    let place = match finding.line {
-        0 => String::new(),
-        line => format!("{line}:{} ", finding.column),
-    };
-    let hint = finding
-        .hints
-        .first()
-        .map_or_else(String::new, |hint| format!(" ({hint})"));
-    format!("{place}{} {}{hint}", finding.code, finding.message)
 }
 
 /// Starts a run below this one and waits for what it gives.
@@ -421,7 +432,10 @@ pub(super) async fn run(cx: &StepContext, args: &Args, config: &Value) -> Result
             )));
         }
     };
-    let version = args.get("version").cloned().unwrap_or(Value::Nil);
+    let version = match version_to_run(args)? {
+        Value::Nil => usual_version(cx, &slug).await?,
+        version => version,
+    };
     let timeout = config.get("timeout").cloned().unwrap_or(Value::Nil);
     let call = facts([
         ("flow-slug", Value::from(&*slug)),
@@ -430,4 +444,43 @@ pub(super) async fn run(cx: &StepContext, args: &Args, config: &Value) -> Result
         ("timeout", timeout),
     ]);
     start_child(cx, &call).await
+}
+
+/// Returns the version that runs if none is named: the released one. A run of a version calls others by its own pointer.
+async fn usual_version(cx: &StepContext, slug: &str) -> Result<Value, StepError> {
+    let parent = cx.own_stores().runs.find(cx.run_id()).await?;
+    let is_of_file = parent.is_none_or(|parent| parent.version.is_none());
+    let registry = &cx.own_stores().registry;
+    let row = registry.flow(&FlowName::local(slug)).await?;
+    Ok(
+        match row.is_some_and(|row| row.live.is_some()) && is_of_file {
+            true => Value::keyword("live"),
+            false => Value::Nil,
+        },
+    )
+}
+
+/// Returns the version that a run names: a number, a pointer of the registry, or the hash of a program.
+fn version_to_run(args: &Args) -> Result<Value, StepError> {
+    let target = args.name("target")?;
+    let Some(version) = args.get("version") else {
+        return match target.as_deref() {
+            None => Ok(Value::Nil),
+            Some(name) if Target::named(name).is_some() => Ok(Value::keyword(name)),
+            Some(name) => Err(args.wrong(format!("`target` is draft or live, not `{name}`"))),
+        };
+    };
+    if target.is_some() {
+        return Err(args.wrong("`target` and `version` exclude each other"));
+    }
+    let Value::Text(given) = version else {
+        return Ok(version.clone());
+    };
+    let name = given.trim().trim_start_matches(':');
+    let number = Some(name).filter(|name| name.len() <= NUMBER);
+    Ok(match number.and_then(|name| name.parse().ok()) {
+        Some(number) => Value::Int(number),
+        None if name == "latest" || Target::named(name).is_some() => Value::keyword(name),
+        None => version.clone(),
+    })
 }

@@ -8,7 +8,9 @@ mod operations;
 use axum::http::Method;
 use flowstone_engine::Direct;
 use flowstone_engine::json::{from_json, to_json};
+use flowstone_engine::registry::MAIN_FILE;
 use flowstone_engine::token::Scope;
+use flowstone_flow::flow::program_text;
 use flowstone_flow::mcp_interfaces::WORKSPACE;
 use flowstone_flow::step::StepError;
 use flowstone_lang::value::Value;
@@ -44,6 +46,8 @@ enum Call {
     Delete(&'static str),
     /// Reads the documentation: an operation of `:workspace`.
     Docs(&'static str),
+    /// Commits the text of a flow to the registry.
+    Push,
     /// Performs an operation of `:workspace` that changes something.
     Step(&'static str),
     /// Returns the text of a flow.
@@ -131,6 +135,7 @@ pub(super) async fn call(
     }
     match operation.call {
         Call::Docs(op) => Ok(documentation(op, arguments)),
+        Call::Push => push(rq, arguments).await,
         Call::Source => source(rq, arguments).await,
         Call::Step(op) => Ok(performed(rq, op, arguments).await),
         Call::Get(path) => {
@@ -229,7 +234,7 @@ fn in_tools(text: &str) -> String {
                 Call::Get(path) => ("GET", path),
                 Call::Post(path) => ("POST", path),
                 Call::Delete(path) => ("DELETE", path),
-                Call::Docs(_) | Call::Step(_) | Call::Source => return None,
+                Call::Docs(_) | Call::Push | Call::Step(_) | Call::Source => return None,
             };
             let parts = path.split('/').map(|part| match part.starts_with('{') {
                 true => "*",
@@ -324,31 +329,79 @@ async fn performed(rq: &Request, op: &'static str, arguments: &Map<String, Json>
     }
 }
 
-/// Returns the text of a flow from its file, or that of its draft.
+/// Commits the text of a flow as its newest version, as `POST /api/v1/registry/{slug}/versions` does. Files that the text
+/// includes are those of the version that it was made from.
+async fn push(rq: &Request, arguments: &Map<String, Json>) -> Result<Json, RpcError> {
+    let text = arguments.get("flow_literal").and_then(Json::as_str);
+    let text = text.unwrap_or_default().to_owned();
+    let read = text.clone();
+    let slug = rq.server.ask(async move |cx: &EngineContext| {
+        let session = cx.engine.session();
+        let checked = cx.engine.check_text(&session, &read);
+        let wrong = checked.findings.first();
+        let wrong = wrong.map_or("E1405: this is not a flow".to_owned(), |finding| {
+            format!("{}: {}", finding.code, finding.message)
+        });
+        let slug = checked.loaded.map(|loaded| loaded.flow.slug.to_string());
+        Ok::<_, Problem>(slug.ok_or(wrong))
+    });
+    let slug = match slug.await {
+        Ok(Ok(slug)) => slug,
+        Ok(Err(message)) => return Ok(content::failed(&message, json!({}))),
+        Err(problem) => {
+            let message = format!("{}: {}", problem.code, problem.detail);
+            return Ok(content::failed(&message, json!({})));
+        }
+    };
+    let versions = format!("/api/v1/registry/{}/versions", api::escaped(&slug));
+    let mut body = Map::new();
+    for name in ["base", "message"] {
+        if let Some(given) = arguments.get(name) {
+            body.insert(name.to_owned(), given.clone());
+        }
+    }
+    let mut files = Map::new();
+    let base = arguments.get("base").and_then(Json::as_i64);
+    if let Some(base) = base.filter(|base| *base > 0) {
+        let before = api::call(rq, Method::GET, &format!("{versions}/{base}"), None).await?;
+        if let Json::Object(before) = &before.json()["files"] {
+            files.clone_from(before);
+        }
+    }
+    files.insert(MAIN_FILE.to_owned(), json!(text));
+    body.insert("files".to_owned(), Json::Object(files));
+    let body = Json::Object(body);
+    answered(&api::call(rq, Method::POST, &versions, Some(&body)).await?)
+}
+
+/// Returns the text of a flow as it is served, or that of another version.
 async fn source(rq: &Request, arguments: &Map<String, Json>) -> Result<Json, RpcError> {
     let slug = arguments.get("slug").and_then(Json::as_str);
     let slug = slug.unwrap_or_default().to_owned();
-    let is_of_file = matches!(
-        arguments.get("source").and_then(Json::as_str),
-        None | Some("active")
-    );
+    let source = arguments.get("source").and_then(Json::as_str);
+    let is_served = matches!(source, None | Some("active")) && !arguments.contains_key("version");
     // A draft may belong to a flow that is not served, so a token that is limited to flows has no access to it.
-    if !is_of_file && !rq.caller.token.is_limited_to_flows() {
+    if !is_served && !rq.caller.token.is_limited_to_flows() {
         return Ok(performed(rq, "flows/pull", arguments).await);
     }
     let caller = rq.caller.clone();
     let found = rq.server.ask(async move |cx: &EngineContext| {
         let flow = cx.catalog.flow(&cx.engine, &slug);
         let flow =
-            flow.filter(|flow| is_of_file && caller.token.reaches_flow(&flow.slug, &flow.labels));
+            flow.filter(|flow| is_served && caller.token.reaches_flow(&flow.slug, &flow.labels));
         let flow = flow.ok_or_else(|| Problem::not_found(format!("there is no flow `{slug}`")))?;
-        let text = std::fs::read_to_string(&flow.path);
+        // A released version has no file.
+        let text = match flow.loaded.version {
+            Some(_) => Ok(program_text(&flow.loaded.program).unwrap_or_default()),
+            None => std::fs::read_to_string(&flow.path),
+        };
         let text = text.map_err(|error| {
             Problem::not_found(format!("{} cannot be read: {error}", flow.name))
         })?;
-        let version = flow.loaded.program.hash.clone();
+        let program = flow.loaded.program.hash.clone();
         Ok::<_, Problem>(json!({
-            "slug": flow.slug, "file": flow.name, "version": version, "source": text,
+            "slug": flow.slug, "file": flow.name, "version": program, "source": text,
+            "number": flow.loaded.version.map(|version| version.number),
         }))
     });
     Ok(match found.await {

@@ -65,7 +65,7 @@ fn jobs_are_worked_on_with_their_scope() {
 }
 
 #[test]
-fn drafts_and_notes_are_kept_where_nothing_runs_them() {
+fn drafts_are_versions_and_notes_are_kept() {
     let scratch = project();
     let api = Api::serve(&scratch);
     let edits = token(&scratch, &["--scope", "edit", "--scope", "read"]);
@@ -75,12 +75,30 @@ fn drafts_and_notes_are_kept_where_nothing_runs_them() {
         "workspace_flows_push_draft",
         &json!({"flow_literal": draft}),
     );
-    assert_eq!(kept["structuredContent"]["slug"], "hello", "{kept}");
+    let version = &kept["structuredContent"]["version"];
+    assert_eq!(version["slug"], "hello", "{kept}");
+    assert_eq!(
+        (&version["version"], &version["author"]),
+        (&json!(1), &json!("t")),
+        "{kept}"
+    );
+    // The next one names the version that it was made from.
+    let next = draft.replace("morning", "evening");
+    let stale = client.call("workspace_flows_push_draft", &json!({"flow_literal": next}));
+    assert_eq!(stale["isError"], true, "{stale}");
+    let based = json!({"flow_literal": next, "base": 1, "message": "Later"});
+    let based = client.call("workspace_flows_push_draft", &based);
+    assert_eq!(based["structuredContent"]["status"], "committed", "{based}");
+    let first = client.call(
+        "workspace_flows_pull",
+        &json!({"slug": "hello", "version": 1}),
+    );
+    assert!(first.to_string().contains("Good morning"), "{first}");
     let pulled = client.call(
         "workspace_flows_pull",
         &json!({"slug": "hello", "source": "draft"}),
     );
-    assert!(pulled.to_string().contains("Good morning"), "{pulled}");
+    assert!(pulled.to_string().contains("Good evening"), "{pulled}");
     let served = client.call("workspace_flows_pull", &json!({"slug": "hello"}));
     assert_eq!(served["structuredContent"]["source"], HELLO, "{served}");
     let broken = client.call(
@@ -88,6 +106,16 @@ fn drafts_and_notes_are_kept_where_nothing_runs_them() {
         &json!({"flow_literal": "{:slug :x}"}),
     );
     assert_eq!(broken["isError"], true, "{broken}");
+    // A released flow is served without a file.
+    let released = api.post("/api/v1/registry/hello/release", &json!({"version": 1}));
+    assert_eq!(released.status, 200, "{released:?}");
+    for source in [
+        json!({"slug": "hello"}),
+        json!({"slug": "hello", "source": "live"}),
+    ] {
+        let live = client.call("workspace_flows_pull", &source);
+        assert!(live.to_string().contains("Good morning"), "{live}");
+    }
 
     let note =
         json!({"message": "Please greet in Norwegian.", "title": "Language", "flow": "hello"});

@@ -139,7 +139,7 @@ fn breyta_flows_show() {
             ),
             (
                 "{:op :flows/show :args {:flow-slug :mail :source :newest}}",
-                "E0839 `source` is active, draft or latest, not `newest`",
+                "E0839 `source` is active, live, draft or latest, not `newest`",
             ),
         ],
     );
@@ -206,10 +206,13 @@ fn breyta_flows_push_draft() {
         "{:slug :mail :flow '(flow/step :function :greet {:code '(fn [_] \"hello\") :input {}})}";
     assert_eq!(
         push(draft),
-        "{:slug \"mail\" :source :draft :file \".flowstone/drafts/mail.edn\""
+        "{:slug \"mail\" :source :draft :status :committed"
     );
-    let kept = std::fs::read_to_string(project.path().join(".flowstone/drafts/mail.edn")).unwrap();
-    assert_eq!(kept, draft);
+    // A step that is repeated adds no second version.
+    assert_eq!(
+        push(draft),
+        "{:slug \"mail\" :source :draft :status :no-change"
+    );
     // The flow is unchanged, and the draft is available.
     let text = std::fs::read_to_string(project.path().join("flows/mail.edn")).unwrap();
     assert!(text.contains("\"hi\""));
@@ -233,6 +236,94 @@ fn breyta_flows_push_draft() {
         "E0839 the draft was not kept: 1:8 E0405 this cannot be a slug (a slug is a keyword or string of letters, digits, \
          `-` and `_` that starts with a letter) | correct it and push it again: the whole text of the flow"
     );
+}
+
+/// Drafts are versions of the registry: with a base, an author, and a conflict if somebody else was faster.
+#[test]
+fn breyta_drafts_are_versions_of_the_registry() {
+    let project = project();
+    let push = |body: &str, more: &str| {
+        let literal = encode(&Value::from(format!("{{:slug :mail :flow '{body}}}"))).unwrap();
+        ask(
+            &project,
+            &format!(
+                "{{:op :flows/push-draft :mutations :draft-only :args {{:flow-literal {literal} {more}}}}}"
+            ),
+        )
+    };
+    let shown = |args: &str| {
+        project.eval(&format!(
+            "(let [f (flow/step :workspace :f {{:op :flows/pull :args {{:flow-slug :mail {args}}}}})]
+               [(:source f) (:version f) (:flow-literal f)])"
+        ))
+    };
+    let text = |body: &str| encode(&Value::from(format!("{{:slug :mail :flow '{body}}}"))).unwrap();
+    assert!(push("1", ":message \"One\"").contains(":version 1"));
+    let unbased = push("2", "");
+    assert!(unbased.starts_with("E1403 "), "{unbased}");
+    assert!(unbased.contains("`:base 1`"), "{unbased}");
+    assert!(push("2", ":base 1").contains(":version 2"));
+    let stale = push("3", ":base 1");
+    assert!(stale.starts_with("E1402 "), "{stale}");
+    let kind = project.eval(
+        "(try (flow/step :workspace :push {:op :flows/push-draft :mutations :write
+                :args {:flow-literal \"{:slug :mail :flow '3}\" :base 1}})
+              (catch Exception e (select-keys (ex-data e) [:kind :current-version :changed])))",
+    );
+    assert_eq!(
+        kind,
+        "{:kind :revision_conflict :current-version 2 :changed [\"flow.edn\"]}"
+    );
+    // What a run has pushed is the base of what it pushes next.
+    let twice = project.eval(
+        "(let [push (fn [text more] (:version (flow/step :workspace :push
+                      {:op :flows/push-draft :mutations :write :args (merge {:flow-literal text} more)})))]
+           [(push \"{:slug :mail :flow '3}\" {:base 2}) (push \"{:slug :mail :flow '4}\" {})])",
+    );
+    assert_eq!(twice, "[3 4]");
+    let author = project.eval(
+        "(let [f (flow/step :workspace :f {:op :flows/show :args {:flow-slug :mail :version 4}})]
+           [(re-matches #\"run .*, step push.*\" (:author f)) (:message f)])",
+    );
+    assert!(
+        author.contains("run ") && !author.contains("nil"),
+        "{author}"
+    );
+    for (args, expected) in [
+        (":source :draft", format!("[:draft 4 {}]", text("4"))),
+        (":source :latest", format!("[:latest 4 {}]", text("4"))),
+        (":version 1", format!("[:version 1 {}]", text("1"))),
+        (":version \"2\"", format!("[:version 2 {}]", text("2"))),
+        (":version 0", format!("[:draft 4 {}]", text("4"))),
+        (":version :draft", format!("[:draft 4 {}]", text("4"))),
+    ] {
+        assert_eq!(shown(args), expected, "{args}");
+    }
+    assert!(shown(":source :live").starts_with("E1409 "));
+    assert!(shown(":version 9").starts_with("E1401 "));
+    assert!(shown(":source :draft :version 1").starts_with("E0839 "));
+    let listed = ask(&project, "{:op :flows/list :args {:cursor \"invoice\"}}");
+    assert_eq!(
+        listed,
+        "{:flows [{:slug \"mail\" :file \"flows/mail.edn\" :draft 4 :has-draft true}]}"
+    );
+    let run = |args: &str| {
+        ask(
+            &project,
+            &format!("{{:op :flows/run :mutations :run-only :args {{:flow-slug :mail {args}}}}}"),
+        )
+    };
+    for (args, expected) in [
+        ("", "\"hi\""),
+        (":target :draft", "4"),
+        (":version 2", "2"),
+        (":version \"3\"", "3"),
+    ] {
+        assert_eq!(run(args), expected, "{args}");
+    }
+    for args in [":target :draft :version 1", ":target :newest"] {
+        assert!(run(args).starts_with("E0839 "), "{args}");
+    }
 }
 
 #[test]

@@ -121,16 +121,29 @@ pub(super) const OPERATIONS: &[Operation] = &[
             SLUG,
             text(
                 "source",
-                "`active` for the served flow, `draft`, or `latest` for the newer of the two.",
+                "`active` for the served flow, `live` for the released version, `draft` or `latest` for the newest.",
+            ),
+            typed(
+                "version",
+                "integer",
+                "The number of a version in the registry, instead of `source`.",
             ),
         ],
     },
     Operation {
         name: "flows_push_draft",
-        doc: "Stores the text of a flow as a draft, if it has no errors. A draft is never run, and the file of the flow is not changed.",
+        doc: "Commits the text of a flow to the registry as its newest version, the draft, if it has no errors. What is released and the file of the flow are not changed.",
         scope: Scope::Edit,
-        call: Call::Step("flows/push-draft"),
-        params: &[text("flow_literal", "The whole text of the flow, one EDN map.").needed()],
+        call: Call::Push,
+        params: &[
+            text("flow_literal", "The whole text of the flow, one EDN map.").needed(),
+            typed(
+                "base",
+                "integer",
+                "The version that the text was made from; needed once the flow has versions.",
+            ),
+            text("message", "What changed; derived if it is left out."),
+        ],
     },
     Operation {
         name: "flows_run",
@@ -144,6 +157,15 @@ pub(super) const OPERATIONS: &[Operation] = &[
             text(
                 "id",
                 "A name of your own: the same one starts one run only.",
+            ),
+            text(
+                "target",
+                "`live` or `draft`: the released or the newest version.",
+            ),
+            typed(
+                "version",
+                "integer",
+                "The number of a version, instead of `target`.",
             ),
             text("wait", "How long to wait for the end, such as `30s`."),
         ],
