@@ -113,6 +113,7 @@ mod import_n8n;
 mod install;
 #[cfg(unix)]
 mod installations;
+mod installations_reach;
 mod installations_sides;
 mod jobs;
 mod kill;

@@ -82,6 +82,8 @@ pub struct Catalog {
     file_problems: RefCell<Vec<CatalogProblem>>,
     releases: RefCell<Rc<Releases>>,
     asked_ms: Cell<Option<i64>>,
+    /// How many changes of the registry by this process are in `releases`.
+    changes: Cell<u64>,
     /// The flows that are served.
     flows: RefCell<BTreeMap<String, Rc<ServedFlow>>>,
     interfaces: RefCell<Vec<ServedInterface>>,
@@ -107,6 +109,7 @@ impl Catalog {
             file_problems: RefCell::default(),
             releases: RefCell::default(),
             asked_ms: Cell::new(None),
+            changes: Cell::new(0),
             flows: RefCell::default(),
             interfaces: RefCell::default(),
             mcp: RefCell::default(),
@@ -152,11 +155,30 @@ impl Catalog {
 
     /// Follows the releases of the registry. Called before the catalog is asked, at least as often as files are looked at.
     pub async fn follow(&self, engine: &Engine) {
-        if !is_due(&self.asked_ms, engine.now_ms()) {
+        if is_due(&self.asked_ms, engine.now_ms()) {
+            self.read_releases(engine, self.changes.get()).await;
+        }
+    }
+
+    /// As [`Catalog::follow`], and at once if this process has changed the registry since: `changes` counts that.
+    pub async fn follow_changes(&self, engine: &Engine, changes: u64) {
+        match self.changes.get() < changes {
+            true => {
+                self.asked_ms.set(Some(engine.now_ms()));
+                self.read_releases(engine, changes).await;
+            }
+            false => self.follow(engine).await,
+        }
+    }
+
+    /// Reads the registry as it is after some changes. What was read before later ones is not used.
+    async fn read_releases(&self, engine: &Engine, changes: u64) {
+        let known = self.releases.borrow().clone();
+        let read = known.refreshed(engine).await;
+        if self.changes.get() > changes {
             return;
         }
-        let known = self.releases.borrow().clone();
-        match known.refreshed(engine).await {
+        match read {
             Ok(Some(releases)) => {
                 self.releases.replace(Rc::new(releases));
                 self.merge();
@@ -164,8 +186,10 @@ impl Catalog {
             Ok(None) => {}
             Err(error) => {
                 tracing::warn!(code = error.code(), "the registry cannot be read: {error}");
+                return;
             }
         }
+        self.changes.set(changes);
     }
 
     /// Returns the flows whose released version differs from their file: slug, file and number of the version.

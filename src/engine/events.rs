@@ -18,6 +18,8 @@ use crate::waits::refusal;
 pub struct EventAnswer {
     pub target: Target,
     pub payload: Value,
+    /// The workspace of the sender, which reaches waits of its own runs only; `None`: all waits.
+    pub workspace: Option<String>,
     /// The sender may not decide for a person.
     pub is_unattended: bool,
     /// Whether it is kept for a wait that opens later.
@@ -72,6 +74,7 @@ impl Engine {
         for answer in answers {
             completions.push(Completion {
                 target: answer.target,
+                workspace: answer.workspace,
                 answer: WaitAnswer {
                     payload: codec::encode(&answer.payload)?,
                     ending: WaitEnding::Answered,

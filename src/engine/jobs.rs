@@ -17,7 +17,8 @@ use crate::error::EngineError;
 use crate::ids::RunId;
 use crate::limits;
 use crate::ports::{
-    JobAnswer, JobCall, JobClaim, JobQuery, JobReport, JobRow, JobStatus, MOST_JOBS, StoreError,
+    JobAnswer, JobCall, JobClaim, JobQuery, JobReach, JobReport, JobRow, JobStatus, MOST_JOBS,
+    StoreError,
 };
 use crate::trace::TraceParent;
 
@@ -37,8 +38,8 @@ const PAGE: usize = 100;
 pub struct ClaimOptions {
     /// Job types; at least one.
     pub types: Vec<String>,
-    /// Only jobs of these flows; nothing for those of all.
-    pub flows: Option<Vec<String>>,
+    /// Only jobs within this reach; nothing for all jobs.
+    pub reach: Option<JobReach>,
     /// The worker's name, for people who look at its jobs.
     pub worker: String,
     /// Maximum number of jobs.
@@ -137,7 +138,7 @@ impl Engine {
             let now_ms = clock.now_ms();
             let claim = JobClaim {
                 types: options.types.clone(),
-                flows: options.flows.clone(),
+                reach: options.reach.clone(),
                 worker: options.worker.clone(),
                 tokens: (0..options.max).map(token).collect(),
                 lease_ms: millis(options.lease),

@@ -100,6 +100,24 @@ pub fn code_of(error: &str) -> Option<String> {
     Some(code).filter(|code| !code.is_empty())
 }
 
+/// Returns why a run failed, as its row has it, without the line of the flow's text: for those who may not read the flow.
+pub fn without_source(error: &str) -> String {
+    let place = Value::keyword("place");
+    let is_source = |key: &Value| *key == Value::keyword("text");
+    let without = |key: &Value, value: &Value| match value.as_map().filter(|_| *key == place) {
+        Some(map) => {
+            let kept = map.iter().filter(|(key, _)| !is_source(key));
+            Value::map(kept.map(|(key, value)| (key.clone(), value.clone())))
+        }
+        None => value.clone(),
+    };
+    let whole = codec::decode(error).unwrap_or(Value::Nil);
+    let entries = whole.as_map().into_iter().flat_map(|map| map.iter());
+    let entries = entries.map(|(key, value)| (key.clone(), without(key, value)));
+    // What was read can be written.
+    codec::encode(&Value::map(entries)).unwrap_or_else(|_| "{}".to_owned())
+}
+
 /// Reads what [`encode_failure`] wrote.
 pub(crate) fn decode_failure(text: &str) -> Option<Failure> {
     let whole = codec::decode(text).ok()?;

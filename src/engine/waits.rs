@@ -29,6 +29,8 @@ pub struct Caller {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Answering {
     pub caller: Caller,
+    /// The workspace of the caller, which reaches waits of its own runs only; `None`: all waits.
+    pub workspace: Option<String>,
     /// A second answer with the same text is accepted, and does nothing.
     pub dedup: Option<String>,
     /// Whether to keep the answer for a later wait if nothing waits under this key.
@@ -358,6 +360,7 @@ impl Engine {
                 digest: how.digest,
                 is_unattended: how.is_unattended,
             },
+            workspace: how.workspace,
             dedup: how.dedup,
             keep: how.keep,
             durability: how.durability,

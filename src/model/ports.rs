@@ -50,7 +50,7 @@ pub use feed::{
     ProjectFeedRow, WaitPlace,
 };
 pub use installations::Installations;
-pub use jobs::{JobAnswer, JobCall, JobClaim, JobQuery, JobReport, Jobs, MOST_JOBS};
+pub use jobs::{JobAnswer, JobCall, JobClaim, JobQuery, JobReach, JobReport, Jobs, MOST_JOBS};
 pub use journal::{Ack, Batch, Change, Durability, Entry, EntryKind, Journal, Receipt};
 pub use listing::{RunOrder, RunQuery, RunSummary};
 pub use live::{Live, LiveText, TextPiece};

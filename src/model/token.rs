@@ -186,7 +186,7 @@ impl Token {
     pub fn is_limited_to_flows(&self) -> bool {
         !self.limits.flows.is_empty()
             || !self.limits.labels.is_empty()
-            || self.limits.workspace.is_some()
+            || self.workspace() != DEFAULT_WORKSPACE
     }
 
     /// Tells whether the token reaches all that belongs to a flow. If it is limited by flows and by labels, the flow must satisfy

@@ -364,10 +364,8 @@ fn problem(
     let missing = slots.filter(|need| !need.is_optional && !bound.contains_key(&need.name));
     let (of_author, missing): (Vec<&Need>, Vec<&Need>) = missing.partition(|it| it.is_of_author);
     if let Some(need) = of_author.first() {
-        return Ok(Some(InstallationError::AuthorProvides {
-            slot: need.name.clone(),
-            at: at(),
-        }));
+        let slot = need.name.clone();
+        return Ok(Some(of_author_missing(row, slot)));
     }
     let values = engine.setup_problem(flow, &engine.opened_setup(row)?);
     if !row.is_configured && (!missing.is_empty() || values.is_some()) {
@@ -378,6 +376,15 @@ fn problem(
         return Ok(Some(InstallationError::Unbound { at: at(), slots }));
     }
     Ok(values.map(|cause| InstallationError::Setup { at: at(), cause }))
+}
+
+/// Returns the error about a slot that only the author can fill.
+fn of_author_missing(row: &InstallationRow, slot: String) -> InstallationError {
+    let at = row.at.clone();
+    match row.flow.workspace.starts_with(PACKAGE) {
+        true => InstallationError::Packaged { slot, at },
+        false => InstallationError::AuthorProvides { slot, at },
+    }
 }
 
 /// Returns the connections of the runs of an installation: its own, and for slots that the author provides those of the author.
@@ -417,10 +424,7 @@ fn check_slot(flow: &Flow, row: &InstallationRow, slot: &str) -> Result<(), Inst
             slot: slot.to_owned(),
             near: nearest(slot, slots().map(|need| need.name.as_str())).map(str::to_owned),
         }),
-        Some(need) if need.is_of_author => Err(InstallationError::AuthorProvides {
-            slot: slot.to_owned(),
-            at: row.at.clone(),
-        }),
+        Some(need) if need.is_of_author => Err(of_author_missing(row, slot.to_owned())),
         Some(_) => Ok(()),
     }
 }

@@ -177,6 +177,7 @@ impl FlowRegistry {
             message => message.to_owned(),
         };
         let base = new.base;
+        let given = new.files.clone();
         let version = NewVersion {
             flow: flow.clone(),
             base,
@@ -188,8 +189,34 @@ impl FlowRegistry {
         };
         match self.port.add_version(version).await? {
             Ok(added) => Ok(added),
+            Err(RegistryRefusal::Stale {
+                base: None,
+                head: Some(head),
+            }) => {
+                let found = self.unbased(&flow, *head, &given).await?;
+                Err(RegistryError::Conflict(Box::new(found)))
+            }
             Err(refusal) => Err(self.refused(&flow, refusal).await?),
         }
+    }
+
+    /// Returns the conflict of a commit that names no version as its base: the changes that it would make to the newest one.
+    async fn unbased(
+        &self,
+        flow: &FlowName,
+        head: VersionRow,
+        files: &VersionFiles,
+    ) -> Result<RevisionConflict, RegistryError> {
+        let old = self.files(&head).await?;
+        let found = diff(&old, files, (&head.number.to_string(), "pushed"));
+        Ok(RevisionConflict {
+            slug: flow.slug.clone(),
+            base: None,
+            base_number: None,
+            head: Some(head),
+            changed: found.paths(),
+            diff: shortened(found.text()),
+        })
     }
 
     /// Returns the message of a commit without one.
@@ -256,13 +283,7 @@ impl FlowRegistry {
             let (old, new) = (self.files(base).await?, self.files(head).await?);
             let found = diff(&old, &new, (&names.0, &names.1));
             changed = found.paths();
-            text = found.text();
-            if text.len() > MOST_CONFLICT {
-                let end = (0..=MOST_CONFLICT)
-                    .rev()
-                    .find(|at| text.is_char_boundary(*at));
-                text.truncate(end.unwrap_or(0));
-            }
+            text = shortened(found.text());
         }
         Ok(RevisionConflict {
             slug: flow.slug.clone(),
@@ -534,6 +555,17 @@ impl FlowRegistry {
         let done = self.port.check_out(&version.flow, place, version.number);
         Ok(done.await?)
     }
+}
+
+/// Returns the beginning of a diff.
+fn shortened(mut text: String) -> String {
+    if text.len() > MOST_CONFLICT {
+        let end = (0..=MOST_CONFLICT)
+            .rev()
+            .find(|at| text.is_char_boundary(*at));
+        text.truncate(end.unwrap_or(0));
+    }
+    text
 }
 
 /// Returns the deploy key of a project: the secret `deploy-key`.

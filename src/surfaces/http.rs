@@ -265,6 +265,7 @@ pub fn serve<E: Send>(
             interrupt: options.interrupt.clone(),
             stopping: tokio::sync::watch::Sender::new(false),
             delayed: tokio::sync::Notify::new(),
+            registry_changes: std::sync::atomic::AtomicU64::new(0),
         });
         let accepted = runtime.block_on(async {
             ready();

@@ -714,3 +714,24 @@ fn the_tokens_of_an_installation_are_limited() {
     ok(&scratch.run(&["flows", "configure", "helper", "--max-tokens", "0"]));
     assert_eq!(ok(&run()), "Hi");
 }
+
+#[test]
+fn a_package_whose_author_provides_a_connection_says_that_it_cannot_run() {
+    let more = "\n {:slot :mail :type :http-api :provided-by :author}";
+    let scratch = released(&needy(more, REGION));
+    ok(&scratch.run(&["flows", "pack", "report", "--to", "a.tar.gz"]));
+    let far = Scratch::new();
+    std::fs::copy(scratch.path().join("a.tar.gz"), far.path().join("a.tar.gz")).expect("a copy");
+    let told = far.run(&["flows", "install", "a.tar.gz", "--as", "packed"]);
+    ok(&told);
+    assert!(
+        told.err
+            .contains("a package has no connections of its author"),
+        "{}",
+        told.err
+    );
+    assert!(told.err.contains("ask the author"), "{}", told.err);
+    let check = far.run(&["flows", "configure", "packed", "--check"]);
+    let shown = refused(&check, "E1448");
+    assert!(shown.contains("ask the author"), "{shown}");
+}

@@ -434,3 +434,120 @@ fn guarded_releases_need_the_deploy_key() {
     assert_eq!(api.post(path, &json!({"deployKey": key})).status, 200);
     assert_eq!(ok(&scratch.run(&["run", "report", "--quiet"])), "3");
 }
+
+#[test]
+fn a_server_serves_a_release_at_once() {
+    let scratch = Scratch::new();
+    let api = Api::serve(&scratch);
+    let push = |base: i64, body: &str| {
+        let files = json!({"flow.edn": flow("report", body)});
+        let new = json!({"files": files, "base": base});
+        let pushed = api.post("/api/v1/registry/report/versions", &new);
+        assert_eq!(pushed.status, 200, "{pushed:?}");
+    };
+    let start = || {
+        let started = api.post("/api/v1/flows/report/runs", &json!({}));
+        assert_eq!(started.status, 201, "{started:?}");
+        started.json()["version"].clone()
+    };
+    push(0, "1");
+    push(1, "2");
+    // More rounds than the server has threads.
+    for round in 0..6 {
+        let version = 1 + round % 2;
+        let release = json!({"version": version});
+        let released = api.post("/api/v1/registry/report/release", &release);
+        assert_eq!(released.status, 200, "{released:?}");
+        assert_eq!(start(), version, "round {round}");
+    }
+    let back = api.post("/api/v1/registry/report/rollback", &json!({}));
+    assert_eq!(start(), back.json()["live"], "{back:?}");
+    api.post("/api/v1/registry/report/archive", &json!({}));
+    let archived = api.post("/api/v1/flows/report/runs", &json!({}));
+    assert_eq!(archived.problem(), "409 E1404");
+}
+
+#[test]
+fn a_start_over_http_names_one_version() {
+    let scratch = Scratch::new();
+    for body in ["1", "2"] {
+        scratch.write("flows/report.edn", flow("report", body));
+        ok(&scratch.run(&["flows", "push", "report"]));
+    }
+    let api = Api::serve(&scratch);
+    let start = |body: &Value| api.post("/api/v1/flows/report/runs", body);
+    for version in [json!(1), json!("1")] {
+        let started = start(&json!({"version": version}));
+        assert_eq!(started.json()["version"], 1, "{started:?}");
+    }
+    let both = start(&json!({"version": 1, "target": "draft"}));
+    assert_eq!(both.status, 400, "{both:?}");
+    assert!(both.body.contains("exclude each other"), "{both:?}");
+    // Lists say which version a run has.
+    start(&json!({"target": "draft"}));
+    let listed = api.get("/api/v1/runs").json();
+    let versions = listed["runs"].as_array().expect("runs").iter();
+    let versions: Vec<Value> = versions
+        .map(|run| json!([run["version"], run["target"]]))
+        .collect();
+    assert_eq!(json!(versions), json!([[2, "draft"], [1, null], [1, null]]));
+}
+
+#[test]
+fn a_push_without_a_base_shows_what_it_would_change() {
+    let scratch = Scratch::new();
+    let api = Api::serve(&scratch);
+    let push = |body: &str| {
+        let files = json!({"flow.edn": flow("report", body)});
+        api.post("/api/v1/registry/report/versions", &json!({"files": files}))
+    };
+    assert_eq!(push("1").status, 200);
+    let refused = push("2");
+    assert_eq!(refused.problem(), "409 E1402");
+    let details = &refused.json()["details"];
+    assert_eq!(details["changed"], json!(["flow.edn"]), "{details}");
+    let diff = details["diff"].as_str().expect("a diff");
+    assert!(diff.contains("-") && diff.contains("+ :flow '2"), "{diff}");
+}
+
+#[test]
+fn a_folder_with_the_name_of_a_flow_hides_neither_it_nor_its_installation() {
+    let scratch = Scratch::new();
+    scratch.write("flows/report.edn", flow("report", "1"));
+    scratch.write("report/notes.txt", "notes");
+    ok(&scratch.run(&["flows", "push", "flows/report.edn"]));
+    ok(&scratch.run(&["flows", "release", "report"]));
+    assert_eq!(ok(&scratch.run(&["run", "report"])), "1");
+    let package = scratch.run(&["flows", "pack", "report", "--to", "p.tar.gz"]);
+    ok(&package);
+    ok(&scratch.run(&["flows", "install", "p.tar.gz", "--as", "packed"]));
+    let run = ["run", "report", "--installation", "packed"];
+    assert_eq!(ok(&scratch.run(&run)), "1");
+}
+
+#[test]
+fn what_a_flow_sees_and_runs_in_the_workspace_is_the_release() {
+    let scratch = Scratch::new();
+    scratch.write("flows/report.edn", flow("report", "1"));
+    ok(&scratch.run(&["flows", "push", "report"]));
+    ok(&scratch.run(&["flows", "release", "report"]));
+    scratch.write("flows/report.edn", flow("report", "2"));
+    let step = |id: &str, op: &str, args: &str| {
+        format!(
+            "(flow/step :workspace :{id} {{:op :{op} :mutations :write :args {{:flow-slug :report {args}}}}})"
+        )
+    };
+    scratch.write(
+        "ask.clj",
+        format!(
+            "[{} {} (:version {}) (:live (first (:flows (flow/step :workspace :l {{:op :flows/list}}))))]",
+            step("a", "flows/run", ""),
+            step("b", "flows/run", ":version 1"),
+            step("c", "flows/show", "")
+        ),
+    );
+    assert_eq!(
+        ok(&scratch.run(&["run", "ask.clj", "--quiet"])),
+        "[1 1 1 1]"
+    );
+}

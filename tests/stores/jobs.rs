@@ -27,7 +27,7 @@ const ONE: &str =
 fn claim_as(engine: &Engine, types: &[&str], max: usize, lease: u64) -> Vec<JobRow> {
     let options = ClaimOptions {
         types: types.iter().map(ToString::to_string).collect(),
-        flows: None,
+        reach: None,
         worker: "w".to_owned(),
         max,
         lease: Duration::from_secs(lease),
@@ -265,7 +265,7 @@ fn jobs_are_claimed_by_priority_then_age_and_by_type() {
     let claim = |types: &[&str], max, lease, wait| {
         let options = ClaimOptions {
             types: types.iter().map(ToString::to_string).collect(),
-            flows: None,
+            reach: None,
             worker: "w".to_owned(),
             max,
             lease: Duration::from_secs(lease),
@@ -287,7 +287,7 @@ fn jobs_are_claimed_by_priority_then_age_and_by_type() {
 fn patient() -> ClaimOptions {
     ClaimOptions {
         types: vec!["image".to_owned()],
-        flows: None,
+        reach: None,
         worker: "w".to_owned(),
         max: 1,
         lease: Duration::from_secs(20),
@@ -706,7 +706,7 @@ fn work(engine: &Engine) -> bool {
     loop {
         let options = ClaimOptions {
             types: vec!["image".to_owned()],
-            flows: None,
+            reach: None,
             worker: "w".to_owned(),
             max: 1,
             lease: Duration::from_secs(30),

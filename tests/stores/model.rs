@@ -532,6 +532,7 @@ async fn complete(stores: &Stores, model: &mut Model, op: &Op) {
             digest: None,
             is_unattended: false,
         },
+        workspace: None,
         dedup: dedup.map(|dedup| format!("mark{dedup}")),
         keep: *keep,
         durability: Durability::Full,

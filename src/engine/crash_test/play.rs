@@ -202,7 +202,7 @@ async fn work(engine: &Engine, world: &World) -> Result<usize, TestError> {
     }
     let options = ClaimOptions {
         types: kinds,
-        flows: None,
+        reach: None,
         worker: "test".to_owned(),
         max: MOST_JOBS,
         lease: USUAL_LEASE,

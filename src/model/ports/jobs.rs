@@ -6,6 +6,7 @@
 use super::PortFuture;
 use crate::ids::RunId;
 use crate::jobs::{JobBatch, JobRow, JobStatus};
+use crate::token::Token;
 
 /// Maximum number of jobs in one call: a claim, or the end of several jobs.
 pub const MOST_JOBS: usize = 100;
@@ -36,12 +37,32 @@ pub trait Jobs: Send + Sync {
     fn batch(&self, id: &str) -> PortFuture<'_, Option<JobBatch>>;
 }
 
+/// The jobs that a worker reaches: those of flows and installations that its token reaches as the one who runs them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JobReach {
+    pub token: Token,
+    /// The flows with a label of the token.
+    pub labelled: Vec<String>,
+}
+
+impl JobReach {
+    /// Tells whether jobs of the runs of a flow are within reach.
+    pub fn takes(&self, flow: &str) -> bool {
+        let is_labelled = self.labelled.iter().any(|known| known == flow);
+        let labels = match is_labelled {
+            true => &self.token.limits.labels[..],
+            false => &[],
+        };
+        self.token.reaches_side(flow, labels).is_installer()
+    }
+}
+
 /// The request of a worker for jobs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobClaim {
     pub types: Vec<String>,
-    /// Restricts the claim to jobs of these flows; `None`: of all flows.
-    pub flows: Option<Vec<String>>,
+    /// Restricts the claim to jobs within a reach; `None`: all jobs.
+    pub reach: Option<JobReach>,
     pub worker: String,
     /// Tokens for the jobs to claim; their number is the maximum number of jobs.
     pub tokens: Vec<String>,

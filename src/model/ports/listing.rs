@@ -2,6 +2,7 @@
 
 use super::{Parent, RunStatus};
 use crate::ids::RunId;
+use crate::registry::RunVersion;
 
 /// A run without its large values.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,6 +35,8 @@ pub struct RunSummary {
     pub parent: Option<Parent>,
     pub pass: i64,
     pub pruned_ms: Option<i64>,
+    /// The same as [`super::RunRow::version`].
+    pub version: Option<RunVersion>,
 }
 
 /// The selection, order and page of a list of runs.

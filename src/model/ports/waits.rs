@@ -64,6 +64,8 @@ pub struct WaitFilter {
 pub struct Completion {
     pub target: Target,
     pub answer: WaitAnswer,
+    /// The workspace of the sender, which reaches waits of its own runs only; `None`: all waits.
+    pub workspace: Option<String>,
     /// A second completion with the same text is accepted, and has no effect.
     pub dedup: Option<String>,
     /// Keeps the answer for a wait that opens later if none is open.

@@ -3,10 +3,12 @@
 //! Whether a wait takes an answer is decided by [`judge`].
 
 use super::rows::WaitRows;
+use crate::installation::Side;
 use crate::ports::{
     Completion, NewWait, Refusal, StoreError, Target, WaitAnswer, WaitEnding, WaitRow, WaitState,
     WaitsAnswer,
 };
+use crate::registry::DEFAULT_WORKSPACE;
 use crate::waits::{Answered, event_key, is_for, judge};
 
 /// Maximum number of ids that are listed if the beginning of an id is ambiguous.
@@ -180,7 +182,8 @@ impl Verdict {
     }
 }
 
-/// Completes the waits that a target names: one by id, token or beginning of an id; all open ones by key or event.
+/// Completes the waits that a target names: one by id, token or beginning of an id; all open ones by key or event. Waits of
+/// another workspace than that of the sender do not exist for it.
 /// Must run in one transaction.
 ///
 /// # Errors
@@ -189,6 +192,10 @@ pub fn complete<R: WaitRows>(
     rows: &mut R,
     completion: &Completion,
 ) -> Result<WaitsAnswer, StoreError> {
+    let is_within = |row: &WaitRow| match &completion.workspace {
+        Some(workspace) => Side::of(workspace, &row.flow).is_installer(),
+        None => true,
+    };
     let (found, is_key) = match &completion.target {
         Target::Name(name) => match named(rows, name)? {
             // The ends of children and jobs are reported under their keys, by the engine alone.
@@ -196,7 +203,8 @@ pub fn complete<R: WaitRows>(
             Named::One(row) => (vec![*row], false),
             Named::Key(rows) => (rows, true),
             Named::Several(rows) => {
-                let ids = rows.into_iter().map(|row| row.id).collect();
+                let rows = rows.into_iter().filter(is_within);
+                let ids = rows.map(|row| row.id).collect();
                 return Ok(WaitsAnswer::Ambiguous(ids));
             }
             Named::Nothing => (Vec::new(), true),
@@ -206,6 +214,7 @@ pub fn complete<R: WaitRows>(
             (of_event(rows, name, key.as_deref(), payload)?, true)
         }
     };
+    let found: Vec<WaitRow> = found.into_iter().filter(is_within).collect();
     let slot = slot(completion, &found, is_key);
     if let Some(dedup) = &completion.dedup
         && rows.has_signal(&slot, dedup)?
@@ -213,7 +222,13 @@ pub fn complete<R: WaitRows>(
         return Ok(WaitsAnswer::Duplicate);
     }
     let verdict = decide(completion, &found);
-    let may_keep = completion.keep && is_key && completion.answer.ending == WaitEnding::Answered;
+    // What is kept has no sender any more.
+    let is_of_home = completion
+        .workspace
+        .as_deref()
+        .is_none_or(|workspace| workspace == DEFAULT_WORKSPACE);
+    let may_keep =
+        completion.keep && is_of_home && is_key && completion.answer.ending == WaitEnding::Answered;
     if may_keep && verdict.is_for_later() {
         rows.add_signal(&slot, completion, SignalState::Kept)?;
         return Ok(WaitsAnswer::Kept);
@@ -288,6 +303,10 @@ pub fn take_early<R: WaitRows>(
     let Some(row) = rows.wait_by_id(&wait.id)? else {
         return Err(StoreError::Internal("a new wait was not found".to_owned()));
     };
+    // Only senders of the workspace of the home keep signals, and they reach its waits only.
+    if row.is_question() && !Side::of(DEFAULT_WORKSPACE, &row.flow).is_installer() {
+        return Ok(());
+    }
     for signal in early {
         match judge(&row, &signal.answer, &signal.target(), now_ms) {
             Ok(payload) => {

@@ -9,8 +9,8 @@ use crate::codec;
 use crate::ids::RunId;
 use crate::jobs::{JobOp, batch_value, job_value};
 use crate::ports::{
-    BATCH_KEY, Event, JOB_KEY, JobAnswer, JobBatch, JobCall, JobClaim, JobLease, JobReport, JobRow,
-    JobStatus, NewWait, StoreError, WaitEnding, WaitRow,
+    BATCH_KEY, Event, JOB_KEY, JobAnswer, JobBatch, JobCall, JobClaim, JobLease, JobReach,
+    JobReport, JobRow, JobStatus, NewWait, StoreError, WaitEnding, WaitRow,
 };
 use crate::waits::Answered;
 
@@ -30,12 +30,12 @@ pub trait JobRows {
     /// Writes everything that can change about a job, and its [`due_ms`].
     fn write_job(&mut self, job: &JobRow) -> Result<(), StoreError>;
 
-    /// Returns queued jobs of a type with their numbers, in the order in which they are claimed; only those of given
-    /// flows, if any are given.
+    /// Returns queued jobs of a type with their numbers, in the order in which they are claimed; only those within a
+    /// reach, if one is given.
     fn queued_jobs(
         &mut self,
         kind: &str,
-        flows: Option<&[String]>,
+        reach: Option<&JobReach>,
         most: usize,
     ) -> Result<Vec<(i64, JobRow)>, StoreError>;
 
@@ -255,7 +255,7 @@ pub fn claim<R: Rows>(rows: &mut R, claim: &JobClaim) -> Result<Vec<JobRow>, Sto
     let most = claim.tokens.len();
     let mut queued = Vec::new();
     for kind in &claim.types {
-        queued.extend(rows.queued_jobs(kind, claim.flows.as_deref(), most)?);
+        queued.extend(rows.queued_jobs(kind, claim.reach.as_ref(), most)?);
     }
     let tokens = claim.tokens.iter().cloned();
     let chosen = choose(queued, most).into_iter().zip(tokens);

@@ -65,6 +65,7 @@ pub fn signal(key: &str, dedup: &str, payload: String, now_ms: i64) -> Completio
             digest: None,
             is_unattended: false,
         },
+        workspace: None,
         dedup: Some(dedup.to_owned()),
         keep: true,
         durability: Durability::Full,

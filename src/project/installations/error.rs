@@ -46,6 +46,10 @@ pub enum InstallationError {
     },
     #[error("the connection for the slot `{slot}` is provided by the author of the flow")]
     AuthorProvides { slot: String, at: InstallationName },
+    #[error(
+        "the slot `{slot}` of `{at}` is filled by the author of the flow, and a package has no connections of its author"
+    )]
+    Packaged { slot: String, at: InstallationName },
     #[error("the installation `{at}` was changed by somebody else meanwhile")]
     Changed { at: InstallationName },
     #[error("version {version} of `{flow}` cannot be used: {detail}")]
@@ -91,7 +95,9 @@ impl InstallationError {
             | InstallationError::NoValue { .. }
             | InstallationError::NotAMap { .. } => "E1446",
             InstallationError::NoConnection { .. } => "E1447",
-            InstallationError::AuthorProvides { .. } => "E1448",
+            InstallationError::AuthorProvides { .. } | InstallationError::Packaged { .. } => {
+                "E1448"
+            }
             InstallationError::Changed { .. } => "E1449",
             InstallationError::Unusable { .. } => "E1450",
             InstallationError::BadPackage { .. } | InstallationError::TooLarge => "E1451",
@@ -113,9 +119,9 @@ impl InstallationError {
             | InstallationError::OtherFlow { .. } => "not_found",
             InstallationError::Taken { .. } | InstallationError::Changed { .. } => "conflict",
             InstallationError::Unconfigured { .. } => "profile_missing",
-            InstallationError::Unbound { .. } | InstallationError::AuthorProvides { .. } => {
-                "profile_bindings_incomplete"
-            }
+            InstallationError::Unbound { .. }
+            | InstallationError::AuthorProvides { .. }
+            | InstallationError::Packaged { .. } => "profile_bindings_incomplete",
             InstallationError::Setup { .. } => "profile_activation_inputs_incomplete",
             InstallationError::BadName { .. }
             | InstallationError::NoSlot { .. }
@@ -168,6 +174,11 @@ impl InstallationError {
             },
             InstallationError::AuthorProvides { .. } => {
                 "the author binds it in the project of the flow; nobody else can".to_owned()
+            }
+            InstallationError::Packaged { .. } => {
+                "it cannot run here: ask the author for a package without `:provided-by :author` for that slot, or to let \
+                 you install the flow on the author's server"
+                    .to_owned()
             }
             InstallationError::Changed { .. } => "look at it, and repeat the command".to_owned(),
             InstallationError::Unusable { .. } => {

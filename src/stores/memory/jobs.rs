@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use flowstone_model::ids::RunId;
 use flowstone_model::ports::{
-    Event, JobAnswer, JobBatch, JobCall, JobClaim, JobQuery, JobRow, Jobs, PortFuture, StoreError,
+    Event, JobAnswer, JobBatch, JobCall, JobClaim, JobQuery, JobReach, JobRow, Jobs, PortFuture,
+    StoreError,
 };
 use flowstone_model::rules::jobs::{self as rules, JobRows};
 
@@ -113,13 +114,13 @@ impl JobRows for Tx<'_> {
     fn queued_jobs(
         &mut self,
         kind: &str,
-        flows: Option<&[String]>,
+        reach: Option<&JobReach>,
         most: usize,
     ) -> Result<Vec<(i64, JobRow)>, StoreError> {
         let is_queued = |job: &JobRow| {
             job.status == flowstone_model::ports::JobStatus::Queued
                 && job.kind == kind
-                && flows.is_none_or(|flows| flows.contains(&job.flow))
+                && reach.is_none_or(|reach| reach.takes(&job.flow))
         };
         let mut found = self.jobs(is_queued);
         found.sort_unstable_by_key(|(num, job)| (std::cmp::Reverse(job.priority), *num));

@@ -131,5 +131,6 @@ fn summary(run: &Run, is_alive: bool) -> RunSummary {
         parent: row.parent,
         pass: row.pass,
         pruned_ms: row.pruned_ms,
+        version: row.version,
     }
 }

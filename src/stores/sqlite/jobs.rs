@@ -5,8 +5,8 @@
 
 use flowstone_model::ids::RunId;
 use flowstone_model::ports::{
-    Durability, Event, JobAnswer, JobBatch, JobCall, JobClaim, JobLease, JobQuery, JobReport,
-    JobRow, JobStatus, Jobs, PortFuture, StoreError,
+    Durability, Event, JobAnswer, JobBatch, JobCall, JobClaim, JobLease, JobQuery, JobReach,
+    JobReport, JobRow, JobStatus, Jobs, PortFuture, StoreError,
 };
 use flowstone_model::rules::jobs::{self as rules, JobRows};
 use rusqlite::types::Value;
@@ -17,6 +17,9 @@ use super::failure::{failed, rejected};
 use super::feed;
 use super::queue::{Sql, execute};
 use super::writer::News;
+
+/// How many queued jobs are read at once to find those that a worker reaches.
+const PAGE: usize = 200;
 
 /// The table of this part.
 pub(super) const SCHEMA: &str = "
@@ -344,24 +347,30 @@ impl JobRows for Sql<'_> {
     fn queued_jobs(
         &mut self,
         kind: &str,
-        flows: Option<&[String]>,
+        reach: Option<&JobReach>,
         most: usize,
     ) -> Result<Vec<(i64, JobRow)>, StoreError> {
-        let kind = Value::Text(kind.to_owned());
-        let Some(flows) = flows else {
-            return select(
+        let page = |length: usize, start: usize| {
+            select(
                 self.db,
-                "job.status = 'queued' AND job.type = ? ORDER BY job.priority DESC, job.num LIMIT ?",
-                [kind, limit(most)],
-            );
+                "job.status = 'queued' AND job.type = ? ORDER BY job.priority DESC, job.num LIMIT ? OFFSET ?",
+                [Value::Text(kind.to_owned()), limit(length), limit(start)],
+            )
         };
-        let flows = Value::Text(serde_json::json!(flows).to_string());
-        select(
-            self.db,
-            "job.status = 'queued' AND job.type = ? AND run.flow IN (SELECT value FROM json_each(?))
-             ORDER BY job.priority DESC, job.num LIMIT ?",
-            [kind, flows, limit(most)],
-        )
+        let Some(reach) = reach else {
+            return page(most, 0);
+        };
+        let (mut found, mut start) = (Vec::new(), 0);
+        loop {
+            let jobs = page(PAGE, start)?;
+            let is_last = jobs.len() < PAGE;
+            start += jobs.len();
+            found.extend(jobs.into_iter().filter(|(_, job)| reach.takes(&job.flow)));
+            if is_last || found.len() >= most {
+                found.truncate(most);
+                return Ok(found);
+            }
+        }
     }
 
     fn due_jobs(&mut self, now_ms: i64, most: usize) -> Result<Vec<JobRow>, StoreError> {

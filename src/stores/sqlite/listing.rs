@@ -15,7 +15,7 @@ use super::runs;
 const COLUMNS: &str = "num, id, external_id, flow, status, wait_reason, due_ms, lease_owner, held, \
                        cancel IS NOT NULL, created_ms, updated_ms, ended_ms, invocation, key, priority, started_by, \
                        origin, pass, pruned_ms, parent, root, depth, parent_close, lease_epoch > 0, \
-                       quarantine";
+                       quarantine, version, target";
 /// The columns in which a text is searched for.
 const TEXTS: [&str; 7] = [
     "id",
@@ -263,6 +263,7 @@ fn summary(row: &Row<'_>, alive: &Alive<'_>) -> rusqlite::Result<(i64, RunSummar
         parent: runs::parent(row, 20)?,
         begun: row.get(24)?,
         quarantine: row.get(25)?,
+        version: runs::version(row, 26)?,
     };
     Ok((row.get(0)?, summary))
 }

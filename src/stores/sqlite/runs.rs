@@ -388,7 +388,7 @@ pub(super) fn run_row(row: &Row<'_>, owner: &Alive<'_>) -> rusqlite::Result<RunR
 }
 
 /// Reads the version of a run from two consecutive columns.
-fn version(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<RunVersion>> {
+pub(super) fn version(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<RunVersion>> {
     let number: Option<i64> = row.get(at)?;
     let target: Option<String> = row.get(at + 1)?;
     Ok(number.map(|number| RunVersion {

@@ -49,10 +49,9 @@ pub fn find(typed: &Path, root: &Path) -> Result<PathBuf, Report> {
     }
 }
 
-/// Returns the name of a flow that an argument is: not a path, and not the name of an existing file.
-pub fn slug(typed: &Path) -> Option<&str> {
-    let name = typed.to_str().filter(|name| is_name(name));
-    name.filter(|_| !typed.exists())
+/// Returns an argument that may be the name of a flow, whatever else is called so.
+pub fn name(typed: &Path) -> Option<&str> {
+    typed.to_str().filter(|name| is_name(name))
 }
 
 /// Tells whether a text may be the name of a flow: not a path, and without a file extension.

@@ -65,6 +65,12 @@ impl Caller {
         }
     }
 
+    /// Returns the workspace whose waits and jobs the caller reaches; `None` for the operator, who reaches those of all.
+    pub(super) fn own_workspace(&self) -> Option<String> {
+        let is_operator = self.token.is_operator();
+        (!is_operator).then(|| self.token.workspace().to_owned())
+    }
+
     /// Returns what runs of this caller have as the one who started them.
     pub(crate) fn started_by(&self) -> String {
         self.token.runs_of()

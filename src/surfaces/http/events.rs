@@ -192,6 +192,7 @@ pub(super) async fn take(
                 key: None,
             },
             payload: engine.payload(received).await?,
+            workspace: None,
             is_unattended: true,
             keep: starts.is_empty(),
         });
@@ -321,6 +322,7 @@ async fn answer_waits(
     let answers = proven.iter().map(|(row, proof)| EventAnswer {
         target: Target::Name(row.id.clone()),
         payload: without_by(&payload),
+        workspace: None,
         is_unattended: proof.is_none(),
         keep: false,
     });
@@ -500,11 +502,14 @@ async fn publish(
             let answer = EventAnswer {
                 target: Target::Event { name, key },
                 payload: payload.clone(),
+                workspace: caller.own_workspace(),
                 is_unattended: true,
                 keep: starts.is_empty(),
             };
-            // Waits of all flows may wait for an event.
-            let answers = match caller.is_limited() {
+            // Waits of all flows of a workspace may wait for an event.
+            let limits = &caller.token.limits;
+            let names_flows = !limits.flows.is_empty() || !limits.labels.is_empty();
+            let answers = match names_flows || caller.has_own_runs_only() {
                 true => Vec::new(),
                 false => vec![answer],
             };

@@ -8,7 +8,7 @@ use axum::http::{HeaderMap, StatusCode};
 use flowstone_engine::EngineError;
 use flowstone_engine::ids::RunId;
 use flowstone_engine::jobs::{ClaimOptions, JobEnd, JobError, JobFailure, USUAL_LEASE};
-use flowstone_engine::ports::{JobQuery, JobRow, JobStatus, MOST_JOBS};
+use flowstone_engine::ports::{JobQuery, JobReach, JobRow, JobStatus, MOST_JOBS};
 use flowstone_engine::token::Scope;
 use serde_json::{Value as Json, json};
 use tokio::sync::oneshot;
@@ -196,7 +196,7 @@ async fn claim(
     let jobs = server
         .ask(async move |cx: &EngineContext| {
             let mut options = options;
-            options.flows = reached_flows(cx, &caller);
+            options.reach = reach_of(cx, &caller);
             options.token = Some(caller.token.id.clone());
             let claimed = tokio::select! {
                 claimed = cx.engine.claim_jobs(&options) => claimed?,
@@ -232,7 +232,7 @@ fn claim_options(given: &Members, caller: &Caller) -> Result<ClaimOptions, Probl
     let max = given.number("max")?.unwrap_or(1);
     Ok(ClaimOptions {
         types,
-        flows: None,
+        reach: None,
         worker: given.text("worker")?.unwrap_or_default(),
         max: usize::try_from(max).unwrap_or(0),
         lease: given.duration("lease")?.unwrap_or(USUAL_LEASE),
@@ -241,14 +241,22 @@ fn claim_options(given: &Members, caller: &Caller) -> Result<ClaimOptions, Probl
     })
 }
 
-/// Returns the flows whose jobs a caller may claim; nothing if the token is not limited to flows.
-fn reached_flows(cx: &EngineContext, caller: &Caller) -> Option<Vec<String>> {
-    if !caller.token.is_limited_to_flows() {
+/// Returns whose jobs a caller may claim; nothing for the operator, who reaches all.
+fn reach_of(cx: &EngineContext, caller: &Caller) -> Option<JobReach> {
+    let limits = &caller.token.limits;
+    if caller.token.is_operator() && !caller.token.is_limited_to_flows() {
         return None;
     }
-    let flows = cx.catalog.flows(&cx.engine).into_iter();
-    let reached = flows.filter(|flow| caller.token.reaches_flow(&flow.slug, &flow.labels));
-    Some(reached.map(|flow| flow.slug.clone()).collect())
+    let flows = match limits.labels.is_empty() {
+        true => Vec::new(),
+        false => cx.catalog.flows(&cx.engine),
+    };
+    let has_label = |labels: &[String]| labels.iter().any(|label| limits.labels.contains(label));
+    let labelled = flows.iter().filter(|flow| has_label(&flow.labels));
+    Some(JobReach {
+        labelled: labelled.map(|flow| flow.slug.clone()).collect(),
+        token: caller.token.clone(),
+    })
 }
 
 /// Tells whether a caller reaches a job. Users reach those of their own runs.
@@ -258,10 +266,13 @@ async fn reaches(cx: &EngineContext, caller: &Caller, job: &JobRow) -> Result<bo
         return Ok(false);
     }
     if !caller.has_own_runs_only() {
-        return Ok(caller.token.reaches_flow(&job.flow, &labels));
+        let side = caller.token.reaches_side(&job.flow, &labels);
+        return Ok(side.is_installer());
     }
     Ok(match cx.engine.run(&job.run).await {
-        Ok(run) => caller.reaches_run(&run.flow, &labels, &run.started_by),
+        Ok(run) => caller
+            .side_of_run(&run.flow, &labels, &run.started_by)
+            .is_installer(),
         // It was removed meanwhile.
         Err(_) => false,
     })

@@ -179,6 +179,7 @@ fn kind(kind: &Kind, is_query: bool) -> Json {
         Kind::Duration => json!({"type": "string", "examples": ["30s"]}),
         Kind::Flag => json!({"type": "boolean"}),
         Kind::List => json!({"type": "array"}),
+        Kind::Name => json!({"type": ["string", "integer"]}),
         Kind::Number => json!({"type": "integer"}),
         Kind::Object => json!({"type": "object"}),
         Kind::Inner(members) => object(members),

@@ -30,6 +30,8 @@ pub(super) enum Kind {
     Duration,
     Flag,
     List,
+    /// Text, or a whole number that stands for its digits.
+    Name,
     Number,
     Object,
     /// An object with these members.

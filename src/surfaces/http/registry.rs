@@ -487,6 +487,7 @@ async fn release(
             Ok::<_, Problem>(moved_json(&slug, &moved))
         })
         .await?;
+    server.registry_changed();
     Ok(Answer::ok(moved))
 }
 
@@ -521,6 +522,7 @@ async fn rollback(
             Ok::<_, Problem>(moved_json(&slug, &moved))
         })
         .await?;
+    server.registry_changed();
     Ok(Answer::ok(moved))
 }
 
@@ -541,5 +543,6 @@ async fn archive(
             Ok::<_, Problem>(registered_json(&row))
         })
         .await?;
+    server.registry_changed();
     Ok(Answer::ok(row))
 }

@@ -312,6 +312,14 @@ impl Members {
         }
     }
 
+    /// Returns a member that is a text, or a whole number as its digits.
+    pub(super) fn name(&self, name: &str) -> Result<Option<String>, Problem> {
+        match self.get(name).and_then(Json::as_i64) {
+            Some(number) => Ok(Some(number.to_string())),
+            None => self.text(name),
+        }
+    }
+
     /// Returns a member that is a value of a flow.
     pub(super) fn value(&self, name: &str, values: Values) -> Result<Option<Given>, Problem> {
         let value = self.get(name);

@@ -41,13 +41,12 @@ use super::rights::Right;
 use super::server::{EngineContext, Shared};
 use super::trace;
 use crate::json::{
-    BulkRun, Run, RunMarks, RunSummary, StartMarks, add_decision, marked_json, row_json,
-    summary_json,
+    BulkRun, Run, RunMarks, RunSummary, StartMarks, add_decision, marked_json, summary_json,
 };
 
 pub(crate) use reach::is_reached;
-pub(super) use reach::reached;
 use reach::{for_author, reached_as, side, whole_json};
+pub(super) use reach::{reached, run_json};
 
 /// Maximum time that a start waits for the end of the run.
 const WAIT_MAX: Duration = Duration::from_secs(180);
@@ -203,8 +202,9 @@ const START: &[Param] = &[
         "Cancels the run if it takes longer.",
     ),
     GIVEN,
-    Param::text(
+    Param::new(
         "version",
+        Kind::Name,
         "The number of a version in the registry, or the beginning of the program that must be served.",
     ),
     Param::new(
@@ -235,7 +235,7 @@ pub(super) async fn start(
         is_interface: false,
         receipt,
         flow: slug,
-        version: given.text("version")?,
+        version: given.name("version")?,
         target: given.text("target")?,
         installation: given.text("installation")?,
         input: given.value("input", given.values()?)?,
@@ -266,8 +266,8 @@ pub(super) async fn start(
         return Ok(answer(status, started));
     };
     let right = server.rights.open(&caller);
-    let row = ended_within(&server, Some(right), (run, wait)).await?;
-    let mut shown = row;
+    let by = (Some(caller), Some(right));
+    let mut shown = ended_within(&server, by, (run, wait)).await?;
     for key in [
         "concurrencyDecision",
         "concurrencyKey",
@@ -381,6 +381,7 @@ async fn begin(server: &Shared, caller: Caller, start: Start) -> Result<(Json, b
                 start.version.as_deref(),
                 start.target.as_deref(),
             );
+            target::refuse_both(&start)?;
             let (flow, installation) = match &start.installation {
                 Some(name) => {
                     let named = (&*start.flow, &**name);
@@ -424,7 +425,7 @@ async fn begin(server: &Shared, caller: Caller, start: Start) -> Result<(Json, b
                     let run = past.runs.first().cloned();
                     let run = run.unwrap_or_else(|| RunId::from_text(String::new()));
                     trace::touches(&run);
-                    Ok((row_json(&cx.engine.run(&run).await?), true))
+                    Ok((run_json(cx, Some(&caller), &run).await?, true))
                 }
             }
         })
@@ -502,8 +503,7 @@ pub(super) async fn started_json(
     undeclared: &[Diagnostic],
 ) -> Result<Json, Problem> {
     trace::touches(&started.run);
-    let row = cx.engine.run(&started.run).await?;
-    let mut shown = row_json(&row);
+    let mut shown = run_json(cx, None, &started.run).await?;
     if let Some(members) = shown.as_object_mut() {
         add_decision(members, started, undeclared);
     }
@@ -546,7 +546,7 @@ fn refuse_others(cx: &EngineContext, caller: &Caller, row: &RunRow) -> Result<()
 /// When the right of the caller ends meanwhile; a sender without a token has none.
 pub(super) async fn ended_within(
     server: &Shared,
-    mut right: Option<Right>,
+    (caller, mut right): (Option<Caller>, Option<Right>),
     (run, wait): (RunId, Duration),
 ) -> Result<Json, Problem> {
     server
@@ -557,7 +557,7 @@ pub(super) async fn ended_within(
                 news.mark_seen();
                 let row = cx.engine.run(&run).await?;
                 if row.status.is_final() || is_for_others(cx, &row).await? {
-                    return Ok::<_, Problem>(row_json(&row));
+                    return run_json(cx, caller.as_ref(), &run).await;
                 }
                 let ended = async {
                     match &mut right {
@@ -570,7 +570,7 @@ pub(super) async fn ended_within(
                     ended = ended => return Err(ended.into()),
                 };
                 if is_late {
-                    return Ok(row_json(&cx.engine.run(&run).await?));
+                    return run_json(cx, caller.as_ref(), &run).await;
                 }
             }
         })
@@ -787,7 +787,7 @@ async fn cancel(
                 true => cx.engine.request_end(&row.id, &reason).await?,
                 false => cx.engine.request_cancel(&row.id, &reason).await?,
             }
-            Ok::<_, Problem>(row_json(&cx.engine.run(&row.id).await?))
+            run_json(cx, Some(&caller), &row.id).await
         })
         .await?;
     Ok(Answer::with(StatusCode::ACCEPTED, shown))

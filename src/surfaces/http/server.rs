@@ -2,6 +2,7 @@
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -37,7 +38,7 @@ use super::resources::UPLOADS;
 use super::rights::Rights;
 use super::settings::ServerSettings;
 use super::stall::Stalling;
-use super::{Backend, agents, events, graph, kit, origin, pages, routes, trace};
+use super::{Backend, agents, events, graph, kit, origin, pages, routes, tables, trace};
 use crate::mcp::Sessions;
 use crate::metrics::Metrics;
 
@@ -84,6 +85,8 @@ pub(crate) struct Server {
     pub stopping: watch::Sender<bool>,
     /// Wakes what answers delayed messages of sessions.
     pub delayed: Notify,
+    /// How often requests have changed what the registry serves.
+    pub(super) registry_changes: AtomicU64,
 }
 
 pub(crate) type Shared = Arc<Server>;
@@ -109,16 +112,22 @@ impl Server {
         &self,
         question: impl AsyncFnOnce(&EngineContext) -> Result<A, E> + Send + 'static,
     ) -> Result<A, Problem> {
+        let changes = self.registry_changes.load(Ordering::Acquire);
         // Lines that the engine logs meanwhile are lines of the request.
         let span = Span::current();
         let asked = self.engines.ask(async move |cx: &EngineContext| {
             let asked = async {
-                cx.catalog.follow(&cx.engine).await;
+                cx.catalog.follow_changes(&cx.engine, changes).await;
                 question(cx).await
             };
             asked.instrument(span).await
         });
         asked.await?.map_err(Into::into)
+    }
+
+    /// Notes that a request has changed what the registry serves, so that the next ones see it.
+    pub(super) fn registry_changed(&self) {
+        self.registry_changes.fetch_add(1, Ordering::Release);
     }
 
     /// Returns who makes a request.
@@ -379,15 +388,22 @@ fn envelope(path: &str, problem: &Problem, id: &str) -> Option<serde_json::Value
 ///
 /// # Errors
 /// When it has an escaped slash, an escaped NUL, or a part `..`. The key of a wait may hold anything, so paths of events are
-/// left to their route.
+/// left to their route. The name of a table may have several parts.
 fn plain_path(path: &str) -> Result<(), Problem> {
     let mut parts = path.split('/').skip(1);
     if parts.nth(1) == Some(events::PART) {
         return Ok(());
     }
+    let table = path
+        .strip_prefix(tables::PATH)
+        .map(|rest| path.len() - rest.len());
+    let mut start = 0;
     for part in path.split('/') {
+        let is_table = table == Some(start);
+        start += part.len() + 1;
         let decoded = decoded(part, false)?;
-        if decoded == ".." || decoded == "." || decoded.contains(['/', '\0']) {
+        let is_dotted = decoded.split('/').any(|part| matches!(part, "." | ".."));
+        if is_dotted || decoded.contains('\0') || (decoded.contains('/') && !is_table) {
             return Err(Problem::malformed("the path has a part that is not a name"));
         }
     }

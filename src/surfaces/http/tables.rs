@@ -5,11 +5,12 @@ use axum::extract::{Path, RawQuery, State};
 use axum::http::HeaderMap;
 use flowstone_engine::installation::Namespace;
 use flowstone_engine::json::from_json;
-use flowstone_engine::resource::PREFIX;
+use flowstone_engine::resource::{PREFIX, escaped};
 use flowstone_engine::resources::ResourceError;
 use flowstone_engine::table::ROW_ID;
 use flowstone_engine::token::Scope;
 use flowstone_engine::{Direct, EngineError};
+use flowstone_flow::step::StepError;
 use flowstone_lang::value::Value;
 use serde_json::{Map, Value as Json, json};
 
@@ -24,6 +25,10 @@ use crate::json::table_json;
 
 /// The default and the maximum number of rows on a page.
 const LIMIT: (usize, usize) = (50, 1_000);
+/// Begins the addresses of tables. A name may have parts: it is written with `%2F`.
+pub(super) const PATH: &str = "/api/v1/tables/";
+/// The code of a table that does not exist.
+const NO_TABLE: &str = "E0620";
 /// The part of the names of tables after the workspace.
 const TABLES: &str = "result/table/";
 
@@ -131,12 +136,12 @@ async fn perform(
     caller.need(Scope::Read)?;
     let found = server
         .ask(async move |cx: &EngineContext| {
-            if !reaches(cx, &caller, &name).await? {
-                return Err(Problem::not_found(format!("there is no table `{name}`")));
-            }
+            let stored = reached(cx, &caller, &name).await?;
+            let stored =
+                stored.ok_or_else(|| Problem::not_found(format!("there is no table `{name}`")))?;
             let mut entries = vec![
                 (Value::keyword("op"), Value::keyword("query")),
-                (Value::keyword("table"), table(&name, &partitions)),
+                (Value::keyword("table"), table(&stored, &partitions)),
             ];
             for (key, value) in &config {
                 entries.push((Value::keyword(key), from_json(value)));
@@ -146,24 +151,47 @@ async fn perform(
                 config: Value::map(entries),
                 folder: None,
             };
-            let found = cx.engine.perform(direct).await?;
+            let found = cx.engine.perform(direct).await;
+            let found = found.map_err(|error| for_reach(&caller, error))?;
             Ok::<_, Problem>(table_json(&found))
         })
         .await?;
     Ok(Answer::ok(found))
 }
 
-/// Tells whether the caller reaches a table, by its name or by that of the resource.
-async fn reaches(cx: &EngineContext, caller: &Caller, name: &str) -> Result<bool, Problem> {
-    let named = format!("{PREFIX}{TABLES}{name}");
-    let is_named = caller.reaches_resource(&named);
-    Ok(match cx.engine.resource(&named).await {
+/// Returns an error without the names of other tables, if the caller does not reach all of them.
+fn for_reach(caller: &Caller, error: StepError) -> StepError {
+    let reaches_all = caller.token.limits.resources.is_empty() && !caller.is_limited();
+    match error.code == NO_TABLE && !reaches_all {
+        true => StepError {
+            hints: Vec::new(),
+            ..error
+        },
+        false => error,
+    }
+}
+
+/// Returns the name under which a table is stored, if the caller reaches it by its name or by its number.
+async fn reached(
+    cx: &EngineContext,
+    caller: &Caller,
+    name: &str,
+) -> Result<Option<String>, Problem> {
+    let is_named = caller.reaches_resource(&format!("{PREFIX}{TABLES}{name}"));
+    let uri = format!("{PREFIX}{TABLES}{}", escaped(name));
+    Ok(match cx.engine.resource(&uri).await {
         Ok(row) => {
-            let is_plain = Namespace::of_table(row.name.as_deref().unwrap_or_default());
-            let is_own = is_named && caller.token.reaches_namespace(&is_plain);
-            is_own || sees(cx, caller, &row).await?
+            let stored = row.name.clone().unwrap_or_else(|| name.to_owned());
+            let is_own = is_named
+                && caller
+                    .token
+                    .reaches_namespace(&Namespace::of_table(&stored));
+            let is_reached = is_own || sees(cx, caller, &row).await?;
+            is_reached.then_some(stored)
         }
-        Err(EngineError::Resource(ResourceError::Missing { .. })) => is_named,
+        Err(EngineError::Resource(ResourceError::Missing { .. })) => {
+            is_named.then(|| name.to_owned())
+        }
         Err(error) => return Err(error.into()),
     })
 }

@@ -19,11 +19,12 @@ use super::operation::{
 };
 use super::problem::Problem;
 use super::request::{Given, Members, Query};
+use super::runs::run_json;
 use super::server::{EngineContext, Shared};
 use super::trace;
 use crate::json::{
-    DecidedWait, Run, RunState, Signal, Wait, decided_wait_json, row_json, run_state_json,
-    signal_json_as, wait_json, wait_json_as,
+    DecidedWait, Run, RunState, Signal, Wait, decided_wait_json, run_state_json, signal_json_as,
+    wait_json, wait_json_as,
 };
 
 pub(super) fn operations() -> Operations {
@@ -418,7 +419,10 @@ async fn decide(
             let wait = engine.find_wait(&row.id).await?;
             let run = engine.run(&row.run).await?;
             Ok::<_, Problem>(match caller.may_read(&run) {
-                true => json!({"wait": wait_json(&wait), "run": row_json(&run)}),
+                true => {
+                    let run = run_json(cx, Some(&caller), &run.id).await?;
+                    json!({"wait": wait_json(&wait), "run": run})
+                }
                 false => json!({"wait": decided_wait_json(&wait), "run": run_state_json(&run)}),
             })
         })
@@ -443,6 +447,7 @@ async fn signal(
     let key = key.ok_or_else(|| Problem::malformed("`key` is missing"))?;
     let how = Answering {
         caller: caller.decides(),
+        workspace: caller.own_workspace(),
         dedup: given.text("dedup")?,
         keep: true,
         // A token that may not approve does not approve by a signal either.

@@ -61,6 +61,8 @@ pub struct InstallationProblem {
     /// `profile_missing`, `profile_bindings_incomplete` or `profile_activation_inputs_incomplete`.
     kind: &'static str,
     message: String,
+    /// What to do.
+    hint: Option<String>,
 }
 
 /// A released version that an installation does not use.
@@ -113,6 +115,7 @@ pub fn installation_json(shown: &Shown) -> Json {
             code: problem.code(),
             kind: problem.kind(),
             message: problem.to_string(),
+            hint: problem.hint(),
         }),
         upgrade: shown.upgrade.as_ref().map(|upgrade| InstallationUpgrade {
             version: upgrade.version,

@@ -93,6 +93,10 @@ pub struct RunSummary {
     id: String,
     external_id: Option<String>,
     flow: String,
+    /// As that of a run.
+    version: Option<i64>,
+    /// As that of a run.
+    target: Option<&'static str>,
     status: &'static str,
     driven: bool,
     begun: bool,
@@ -219,6 +223,11 @@ pub fn summary_json(run: &Summary) -> Json {
         id: run.id.to_string(),
         external_id: run.external_id.clone(),
         flow: run.flow.clone(),
+        version: run.version.map(|version| version.number),
+        target: run
+            .version
+            .and_then(|version| version.target)
+            .map(Target::name),
         status: run.status.name(),
         driven: run.executing,
         begun: run.begun,

@@ -39,6 +39,7 @@ fn answer(payload: &str, roles: &[&str]) -> Completion {
             digest: None,
             is_unattended: false,
         },
+        workspace: None,
         dedup: None,
         keep: true,
         durability: Durability::Full,

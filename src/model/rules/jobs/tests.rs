@@ -37,7 +37,7 @@ fn queued() -> JobRow {
 fn held(job: JobRow, token: &str, now_ms: i64) -> JobRow {
     let claim = JobClaim {
         types: vec!["image".to_owned()],
-        flows: None,
+        reach: None,
         worker: "w".to_owned(),
         tokens: vec![token.to_owned()],
         lease_ms: 100,

@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use flowstone_model::diagnostic::nearest;
+use flowstone_model::installation::Namespace;
 use flowstone_model::ports::StoreError;
 use flowstone_model::table::{ColumnType, ROW_ID, TableName, TableTarget};
 use rusqlite::{Connection, OptionalExtension as _, params};
@@ -483,10 +484,13 @@ fn missing(db: &Connection, name: &TableName) -> Result<StoreError, StoreError> 
     let mut sql = db
         .prepare("SELECT name FROM table_registry ORDER BY name LIMIT 1000")
         .map_err(failed)?;
-    let names: Vec<String> = sql
+    let mut names: Vec<String> = sql
         .query_map([], |row| row.get(0))
         .and_then(Iterator::collect)
         .map_err(failed)?;
+    // What is of another namespace does not exist for who asks.
+    let asked = Namespace::of_table(name);
+    names.retain(|known| Namespace::of_table(known) == asked);
     let shown: String = name.chars().take(MAX_NAME).collect();
     let hint = match nearest(name, names.iter().map(String::as_str)) {
         Some(near) => format!("did you mean `{near}`?"),

@@ -128,6 +128,9 @@ fn tell_needs(shown: &Json) {
             text(problem, "kind"),
             text(problem, "message")
         ));
+        if let Some(hint) = maybe(problem, "hint") {
+            output::note(&format!("hint: {hint}"));
+        }
     }
     let upgrade = &shown["upgrade"];
     if upgrade.is_object() {

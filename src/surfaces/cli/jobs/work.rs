@@ -20,7 +20,7 @@ use crate::json::{claimed_json, ended_job_json, job_json, progress_json, unended
 pub(super) fn claim(args: &JobsClaim, app: &dyn App) -> Result<Exit, Report> {
     let options = ClaimOptions {
         types: args.types.clone(),
-        flows: None,
+        reach: None,
         worker: args.worker.clone(),
         max: args.max,
         lease: args.lease,

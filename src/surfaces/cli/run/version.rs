@@ -20,7 +20,7 @@ use crate::cli::{flow_file, output};
 pub(super) async fn named(engine: &Engine, args: &Run) -> Result<Option<LoadedFlow>, Report> {
     let failed = |error: RegistryError| of_registry(&error);
     let is_wanted = args.target.is_some() || args.number.is_some();
-    let Some(slug) = flow_file::slug(&args.file) else {
+    let Some(slug) = slug(args) else {
         return match is_wanted {
             true => Err(failed(RegistryError::BadReference {
                 text: args.file.display().to_string(),
@@ -62,6 +62,11 @@ pub(super) async fn named(engine: &Engine, args: &Run) -> Result<Option<LoadedFl
     usable(engine, (&session, checked), (&name, is_quiet)).map(Some)
 }
 
+/// Returns the name of a flow that the command is given. A folder of that name is not a flow.
+fn slug(args: &Run) -> Option<&str> {
+    flow_file::name(&args.file).filter(|_| !args.file.is_file())
+}
+
 /// Returns the flow of the installation that the command names, and how its runs start.
 pub(super) async fn installed(
     engine: &Engine,
@@ -73,7 +78,7 @@ pub(super) async fn installed(
     let session = Rc::new(engine.session());
     let found = installations::to_start(engine, &session, at).await;
     let (checked, started) = found.map_err(|error| of_installation(&error))?;
-    if flow_file::slug(&args.file) != Some(&*started.flow.flow.slug) {
+    if slug(args) != Some(&*started.flow.flow.slug) {
         let at = at.clone();
         return Err(of_installation(&InstallationError::OtherFlow {
             at,

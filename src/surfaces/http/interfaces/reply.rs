@@ -104,7 +104,11 @@ pub(super) async fn respond(
         true => started.run,
         false => {
             let id = RunId::from_text(started.run["id"].as_str().unwrap_or_default());
-            ended_within(server, who.right.clone(), (id, started.timeout)).await?
+            {
+                // Interfaces start no installations, so nothing is hidden from their callers.
+                let by = (None, who.right.clone());
+                ended_within(server, by, (id, started.timeout)).await?
+            }
         }
     };
     let mut short = json!({"runId": run["id"], "status": run["status"]});

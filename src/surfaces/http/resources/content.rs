@@ -13,9 +13,11 @@ use flowstone_engine::EngineError;
 use flowstone_engine::blob::BlobHash;
 use flowstone_engine::codec::digest_bytes;
 use flowstone_engine::ports::ResourceRow;
-use flowstone_engine::resource::segment;
 use flowstone_engine::resource::sign::{BadLink, PATH};
+use flowstone_engine::resource::{ResourceKind, segment};
 use flowstone_engine::resources::ResourceError;
+use flowstone_engine::table::csv::{CsvContent, ExportCsv};
+use flowstone_engine::table::{Filter, TableName, TableTarget};
 use flowstone_engine::token::Scope;
 use hyper::body::{Bytes, Frame, SizeHint};
 use tokio::sync::mpsc;
@@ -109,6 +111,9 @@ pub(super) async fn signed(
     Ok(answer(&server, found??, &method, &headers))
 }
 
+/// The content type of a table.
+const CSV: &str = "text/csv; charset=utf-8";
+
 /// What a resource contains: a file, or the text of a value.
 enum Contents {
     File { hash: BlobHash, size: u64 },
@@ -119,12 +124,45 @@ async fn contents(
     cx: &EngineContext,
     row: ResourceRow,
 ) -> Result<(ResourceRow, Contents), Problem> {
+    if let (ResourceKind::Table, Some(name)) = (row.kind, &row.name) {
+        let table = TableTarget::from(TableName::Name(name.clone()));
+        return rows_of(cx, (row, table)).await;
+    }
     let contents = match (&row.hash, row.size) {
         (Some(hash), Some(size)) => Contents::File {
             hash: hash.clone(),
             size,
         },
         _ => Contents::Text(cx.engine.resource_bytes(&row).await?),
+    };
+    Ok((row, contents))
+}
+
+/// Returns the rows of a table as CSV.
+async fn rows_of(
+    cx: &EngineContext,
+    (row, table): (ResourceRow, TableTarget),
+) -> Result<(ResourceRow, Contents), Problem> {
+    let ask = ExportCsv {
+        table,
+        select: Vec::new(),
+        filter: Filter::And(Vec::new()),
+        sort: Vec::new(),
+        escape_formulas: false,
+    };
+    let exported = cx.engine.stores().tables.export(ask).await;
+    let exported = exported.map_err(EngineError::from)?;
+    let contents = match exported.content {
+        CsvContent::Text(text) => Contents::Text(text.into_bytes()),
+        CsvContent::Blob { blob, bytes } => Contents::File {
+            hash: blob,
+            size: bytes,
+        },
+    };
+    let row = ResourceRow {
+        content_type: Some(CSV.to_owned()),
+        name: Some(exported.filename),
+        ..row
     };
     Ok((row, contents))
 }

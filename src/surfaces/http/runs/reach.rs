@@ -3,8 +3,8 @@
 use axum::http::StatusCode;
 use flowstone_engine::EngineError;
 use flowstone_engine::ids::RunId;
-use flowstone_engine::installation::Side;
-use flowstone_engine::outcome::code_of;
+use flowstone_engine::installation::{InstalledFlow, Side};
+use flowstone_engine::outcome::{code_of, without_source};
 use flowstone_engine::ports::{RunRow, RunSummary as Summary};
 use flowstone_engine::token::Scope;
 use serde_json::{Value as Json, json};
@@ -13,14 +13,57 @@ use super::super::access::Caller;
 use super::super::problem::Problem;
 use super::super::server::EngineContext;
 use super::super::trace;
-use crate::json::{Values, row_json_as};
+use crate::json::{Values, row_json, row_json_as};
+
+/// Returns a run's row without the text of its flow, unless the caller may read that: an installer may if the installation is
+/// readable.
+pub(in crate::http) async fn visible(
+    cx: &EngineContext,
+    row: RunRow,
+    side: Side,
+) -> Result<RunRow, Problem> {
+    let (Some(error), false) = (&row.error, side.is_author()) else {
+        return Ok(row);
+    };
+    let Some(installed) = InstalledFlow::read(&row.flow) else {
+        return Ok(row);
+    };
+    let installations = &cx.engine.stores().installations;
+    let found = installations.installation(&installed.at).await;
+    match found.map_err(EngineError::from)? {
+        Some(found) if found.is_readable => Ok(row),
+        _ => Ok(RunRow {
+            error: Some(without_source(error)),
+            ..row
+        }),
+    }
+}
+
+/// Returns a run of somebody who started it, or acts on it.
+pub(in crate::http) async fn run_json(
+    cx: &EngineContext,
+    caller: Option<&Caller>,
+    run: &RunId,
+) -> Result<Json, Problem> {
+    let row = cx.engine.run(run).await?;
+    let side = match caller {
+        Some(caller) => side(cx, caller, (&row.flow, &row.started_by)),
+        None => Side::Installer,
+    };
+    Ok(row_json(&visible(cx, row, side).await?))
+}
 
 /// Returns a run's row as one side may see it. The author of an installed flow sees the outcome of the run, but neither its input
 /// nor its result.
-pub(super) fn row_for(row: &RunRow, side: Side, values: Values) -> Json {
-    let mut shown = row_json_as(row, values);
+pub(super) async fn row_for(
+    cx: &EngineContext,
+    row: RunRow,
+    (side, values): (Side, Values),
+) -> Result<Json, Problem> {
+    let row = visible(cx, row, side).await?;
+    let mut shown = row_json_as(&row, values);
     if side.is_installer() {
-        return shown;
+        return Ok(shown);
     }
     for name in [
         "input",
@@ -37,7 +80,7 @@ pub(super) fn row_for(row: &RunRow, side: Side, values: Values) -> Json {
         Some(_) => json!({"code": code}),
         None => Json::Null,
     };
-    shown
+    Ok(shown)
 }
 
 /// Returns a run of a list with its values, as far as the caller may see them.
@@ -48,7 +91,7 @@ pub(super) async fn whole_json(
 ) -> Result<Json, Problem> {
     let row = cx.engine.run(run).await?;
     let side = side(cx, caller, (&row.flow, &row.started_by));
-    Ok(row_for(&row, side, Values::Json))
+    row_for(cx, row, (side, Values::Json)).await
 }
 
 /// Returns what a list says to the author of an installed flow about a run.

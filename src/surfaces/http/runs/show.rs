@@ -106,7 +106,7 @@ pub(super) async fn show(
         .ask(async move |cx: &EngineContext| {
             let (row, side) = reached_as(cx, &caller, (&id, Side::is_any)).await?;
             if !side.is_whole() {
-                return of_side(cx, (&row, side), (step.as_deref(), values)).await;
+                return of_side(cx, (row, side), (step.as_deref(), values)).await;
             }
             if let Some(path) = step {
                 let details = cx.engine.show_step(&row.id, &path).await?;
@@ -128,11 +128,11 @@ pub(super) async fn show(
 /// gave; the installer sees that, and none of its steps.
 async fn of_side(
     cx: &EngineContext,
-    (row, side): (&RunRow, Side),
+    (row, side): (RunRow, Side),
     (step, values): (Option<&str>, Values),
 ) -> Result<Json, Problem> {
     match step {
-        None => Ok(row_for(row, side, values)),
+        None => row_for(cx, row, (side, values)).await,
         Some(path) if side.is_author() => {
             let details = cx.engine.show_step(&row.id, path).await?;
             Ok(step_details_json(&details, values))

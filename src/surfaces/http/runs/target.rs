@@ -15,10 +15,24 @@ use super::super::flows::no_flow;
 use super::super::installations::named;
 use super::super::problem::Problem;
 use super::super::server::EngineContext;
-use super::served;
+use super::{Start, served};
 
 /// Maximum number of digits of a version's number; what is longer begins a digest.
 const NUMBER: usize = 9;
+
+/// Refuses a start that names a version twice.
+pub(super) fn refuse_both(start: &Start) -> Result<(), Problem> {
+    let (target, version) = (start.target.is_some(), start.version.is_some());
+    match (&start.installation, target, version) {
+        (None, true, true) => Err(Problem::malformed("`target` and `version` exclude each other")
+            .hint("`target` names the newest or the released version, `version` any other")),
+        (Some(_), true, _) | (Some(_), _, true) => Err(Problem::malformed(
+            "a run of an installation takes neither `target` nor `version`",
+        )
+        .hint("an installation keeps its version until it is upgraded: `POST /api/v1/installations/{name}/configure`")),
+        (Some(_), false, false) | (None, _, _) => Ok(()),
+    }
+}
 
 /// Returns the flow that a start names, if the caller reaches it.
 pub(super) async fn to_start(
