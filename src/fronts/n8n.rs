@@ -257,6 +257,17 @@ impl Writer<'_> {
             self.remark(node, "several nodes lead to it: it runs once, with the input of the first that was not skipped");
         }
         let is_certain = sources.iter().all(|(_, guard)| guard.is_none());
+        let mut sources = sources;
+        let is_webhook = |edge: &Edge| self.workflow.nodes[edge.from].kind() == "webhook";
+        if is_certain && !is_merge && !edges.iter().all(is_webhook) {
+            // A schedule gives no input, so what has one came by the webhook.
+            for (edge, (_, guard)) in edges.iter().zip(&mut sources) {
+                if is_webhook(edge) {
+                    *guard = Some("(seq input)".to_owned());
+                }
+            }
+            sources.sort_by_key(|(_, guard)| guard.is_none());
+        }
         let code = match is_merge {
             true => {
                 let parts = sources.iter().map(|(symbol, guard)| match guard {

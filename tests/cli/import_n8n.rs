@@ -345,3 +345,33 @@ fn bad_input_is_refused() {
     let ran = scratch.run(&["import", "n8n", "w.json", "--json"]);
     assert_eq!(ran.json()["flow"], "leer");
 }
+
+#[test]
+fn a_workflow_with_a_schedule_and_a_webhook_takes_what_the_webhook_gives() {
+    let scratch = Scratch::new();
+    let names = json!({"assignments": {"assignments": [
+        {"name": "who", "type": "string", "value": "={{ $json.body.who }}"}
+    ]}});
+    let nodes = [
+        node(
+            "Every hour",
+            "scheduleTrigger",
+            json!({"rule": {"interval": [{"field": "hours"}]}}),
+        ),
+        node(
+            "Hook",
+            "webhook",
+            json!({"path": "hook", "httpMethod": "POST"}),
+        ),
+        node("Names", "set", names),
+    ];
+    let edges = [(("Every hour", 0), "Names"), (("Hook", 0), "Names")];
+    imported(&scratch, &workflow("Two", &nodes, &edges));
+    let run = |input: &str| {
+        let ran = scratch.run(&["run", "flows/w.edn", "--input", input, "--quiet"]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        ran.out
+    };
+    assert!(run(r#"{"who": "Ada"}"#).contains("Ada"));
+    assert!(!run("{}").contains("Ada"));
+}
