@@ -121,11 +121,15 @@ mod kit;
 mod kit_agent;
 mod kit_killed;
 #[cfg(unix)]
+mod kit_pages;
+#[cfg(unix)]
 mod kit_playbook;
 mod kit_secrets;
 #[cfg(unix)]
 mod kit_test_run;
 mod kit_triggers;
+#[cfg(unix)]
+mod kit_waiting;
 mod limits;
 mod limits_of_functions;
 mod log;

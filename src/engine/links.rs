@@ -1,4 +1,4 @@
-//! Links that people open in a browser: to decide a wait, and to look at a run.
+//! Links that people open in a browser: to decide a wait, to look at a run, and to the pages of the build kit.
 //!
 //! The link of a wait has the wait's own token. The link of a run is signed with the key of links to resources, is good
 //! for reading that run only, and ends.
@@ -27,6 +27,25 @@ const RECEIPT: &str = "decision";
 const RECEIPT_SECONDS: i64 = 600;
 /// Actions of questions about steps that come with a value.
 const WITH_VALUE: &[&str] = &["edit", "use"];
+
+/// A page of the build kit that people open by a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KitPage {
+    /// A person decides about a call.
+    Approval,
+    /// A person enters a secret, or logs in.
+    Connection,
+}
+
+impl KitPage {
+    /// Returns what the signature of its link is for.
+    fn purpose(self) -> &'static str {
+        match self {
+            KitPage::Approval => "kit-approval",
+            KitPage::Connection => "kit-connection",
+        }
+    }
+}
 
 /// A wait as the holder of its link sees it.
 #[derive(Debug)]
@@ -222,6 +241,42 @@ impl Engine {
             .signer()?
             .is_signed(RECEIPT, &subject, expires, signature);
         Ok(is_signed && expires.saturating_mul(1_000) > self.now_ms())
+    }
+
+    /// Returns the token of a link to a page of the build kit: when it ends, and a signature.
+    ///
+    /// # Errors
+    /// When the key cannot be read.
+    pub fn kit_token(
+        &self,
+        page: KitPage,
+        id: &str,
+        expires_ms: i64,
+    ) -> Result<String, EngineError> {
+        let signature = self.signer()?.sign(page.purpose(), id, expires_ms);
+        Ok(format!("{expires_ms}.{signature}"))
+    }
+
+    /// Returns when the link with a token of [`Engine::kit_token`] ends, or has ended; `None` if the token is of another
+    /// page, or forged.
+    ///
+    /// # Errors
+    /// When the key cannot be read.
+    pub fn read_kit_token(
+        &self,
+        page: KitPage,
+        id: &str,
+        token: &str,
+    ) -> Result<Option<i64>, EngineError> {
+        let parts = token.split_once('.');
+        let parts = parts.and_then(|(end, signature)| Some((end.parse::<i64>().ok()?, signature)));
+        let Some((expires_ms, signature)) = parts else {
+            return Ok(None);
+        };
+        let is_signed = self
+            .signer()?
+            .is_signed(page.purpose(), id, expires_ms, signature);
+        Ok(is_signed.then_some(expires_ms))
     }
 
     /// Makes a link with which anybody may look at a run for a while, and says until when.

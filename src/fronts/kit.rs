@@ -7,7 +7,9 @@
 //! To add a tool, write `tools/NAME.rs` with `pub const TOOL: Tool`, name it in `tools.rs`, and list it in `catalog.rs`.
 
 pub mod agent_view;
+pub mod approval;
 pub mod catalog;
+pub mod change;
 pub mod connecting;
 pub mod context;
 pub mod delivery;
@@ -15,6 +17,7 @@ pub mod delta;
 pub mod discovery;
 pub mod error;
 pub mod event_types;
+pub mod link;
 pub mod page;
 pub mod permission;
 mod place;
@@ -37,9 +40,10 @@ use flowstone_model::diagnostic::nearest;
 use flowstone_model::token::{Scope, Token, TokenKind};
 use serde_json::{Map, Value as Json};
 
+pub use approval::Decider;
 pub use context::{Backend, BoundTrace, KitCall, Origin};
 pub use error::{KitCode, KitError};
-pub use permission::{Decider, DoorPermissions, Permissions, Question};
+pub use permission::{DoorPermissions, Permissions, Question};
 pub use step::KitStep;
 pub use tool::{Answer, Arguments, Bound, InTest, Permission, Tool};
 
@@ -87,12 +91,12 @@ pub async fn call(
             Consent::Given(_) | Consent::Door => {
                 return Ok(Called::Ask(Box::new(question)));
             }
-            Consent::Elicited(state) if permission::use_elicited(cx, &question, state).await? => {}
+            Consent::Elicited(state) if approval::use_elicited(cx, &question, state).await? => {}
             Consent::Elicit | Consent::Elicited(_) => {
-                question.state = Some(permission::elicit(cx, &question).await?);
+                question.state = Some(approval::elicit(cx, &question).await?);
                 return Ok(Called::Ask(Box::new(question)));
             }
-            Consent::Stored => permission::use_stored(cx, &question).await?,
+            Consent::Stored => approval::use_stored(cx, &question).await?,
         }
     }
     perform(cx, tool, arguments).await.map(Called::Done)

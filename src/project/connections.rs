@@ -16,7 +16,7 @@ pub use flowstone_steps::connection_report::{
 };
 pub use flowstone_steps::llm::prices::PriceReport;
 use flowstone_steps::oauth::{self, LoginSources};
-pub use flowstone_steps::oauth::{LoginNote, LoginOptions};
+pub use flowstone_steps::oauth::{BegunLogin, LoginNote, LoginOptions};
 
 /// A server that takes longer is no use.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -57,6 +57,37 @@ pub async fn login(
 /// As [`login`].
 pub async fn logout(engine: &Engine, gate: &Gate, name: &str) -> Result<(bool, bool), StepError> {
     oauth::logout(&login_sources(engine, gate, &|| engine.now_ms()), name).await
+}
+
+/// Begins a login for a connection whose person comes back to an address of a server of the project.
+///
+/// # Errors
+/// As [`login`].
+pub async fn begin_login(
+    engine: &Engine,
+    name: &str,
+    redirect: String,
+) -> Result<BegunLogin, StepError> {
+    let (gate, now) = (gate_of(engine), || engine.now_ms());
+    oauth::begin(&login_sources(engine, &gate, &now), name, redirect).await
+}
+
+/// Makes a begun login from the query of the address that its person came back with.
+///
+/// # Errors
+/// As [`login`].
+pub async fn finish_login(
+    engine: &Engine,
+    begun: BegunLogin,
+    query: &str,
+) -> Result<LoginReport, StepError> {
+    let (gate, now) = (gate_of(engine), || engine.now_ms());
+    oauth::finish(&login_sources(engine, &gate, &now), begun, query).await
+}
+
+/// Returns the permissions of the project for requests that no flow makes.
+fn gate_of(engine: &Engine) -> Gate {
+    Gate::new(engine.project_root(), engine.permissions_of("none"))
 }
 
 fn login_sources<'a>(

@@ -10,7 +10,7 @@ use flowstone_engine::{Engine, EngineError};
 use flowstone_lang::value::Value;
 use flowstone_model::table::{
     Cell, Filter, Page, PageStart, RowChoice, RowsQuery, Sort, TableName, TableOp, TableQuery,
-    TableTarget, Test, WriteMode, WriteRows,
+    TableTarget, Test, UpdateCell, WriteMode, WriteRows,
 };
 use serde_json::Value as Json;
 
@@ -149,13 +149,31 @@ impl Rows {
         key: &str,
         data: &Json,
     ) -> Result<(), EngineError> {
-        let is = |column: &str, text: String| Filter::Test {
-            column: column.to_owned(),
-            test: Test::Equal,
-            operands: vec![Cell::Text(text)],
-        };
-        let filter = Filter::And(vec![is(KEY, key.to_owned()), is(DATA, data.to_string())]);
-        self.delete_where(engine, filter).await
+        self.delete_where(engine, exactly(key, data)).await
+    }
+
+    /// Stores a definition in place of another, if that is still the one under the key. Tells whether it was: of several
+    /// callers that replace the same definition, one succeeds.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub async fn replace_exact(
+        self,
+        engine: &Engine,
+        key: &str,
+        (old, new): (&Json, &Json),
+    ) -> Result<bool, EngineError> {
+        let op = TableOp::UpdateCell(UpdateCell {
+            table: self.target(),
+            row: RowChoice::Where(exactly(key, old)),
+            column: DATA.to_owned(),
+            value: Cell::Text(new.to_string()),
+        });
+        match engine.stores().tables.apply(op, engine.now_ms()).await {
+            Ok(_) => Ok(true),
+            Err(StoreError::Rejected { kind, .. }) if kind == NOT_FOUND => Ok(false),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Deletes the definitions whose keys begin like this.
@@ -245,6 +263,16 @@ impl Rows {
         let rows = page.get("rows").and_then(items).unwrap_or_default();
         Ok(rows.iter().filter_map(data_of).collect())
     }
+}
+
+/// Returns the filter for a definition under a key.
+fn exactly(key: &str, data: &Json) -> Filter {
+    let is = |column: &str, text: String| Filter::Test {
+        column: column.to_owned(),
+        test: Test::Equal,
+        operands: vec![Cell::Text(text)],
+    };
+    Filter::And(vec![is(KEY, key.to_owned()), is(DATA, data.to_string())])
 }
 
 fn data_of(row: &Value) -> Option<Json> {

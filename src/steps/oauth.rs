@@ -31,7 +31,7 @@ use crate::http::settings;
 pub(crate) use kept::state;
 use kept::{Login, Place};
 pub use kept::{LoginReport, LoginState};
-pub use login::{LoginNote, LoginOptions, LoginSources, login, logout};
+pub use login::{BegunLogin, LoginNote, LoginOptions, LoginSources, begin, finish, login, logout};
 use wire::{Client, Wire};
 
 /// The settings of `:auth {:type :oauth}`.

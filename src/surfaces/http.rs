@@ -258,6 +258,7 @@ pub fn serve<E: Send>(
             home,
             readers: feed::Readers::new(limits),
             rights: rights::Rights::default(),
+            logins: kit::Logins::default(),
             settings,
             sessions: Sessions::default(),
             metrics: options.metrics.clone(),

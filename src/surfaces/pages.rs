@@ -5,6 +5,7 @@
 //! its style and, on the page of a run, media of the project.
 
 mod data;
+pub(crate) mod kit;
 mod markdown;
 mod run;
 mod view;

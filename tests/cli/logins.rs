@@ -11,6 +11,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use flowstone_flow::codec::digest_bytes;
 use serde_json::{Value as Json, json};
 
+use crate::api::{Api, Reply};
 use crate::program::{Ran, Scratch};
 use crate::server::{Answer, Request, Server, reply};
 
@@ -561,4 +562,103 @@ fn the_embedder_uses_and_renews_the_login_of_its_connection() {
     scratch.write("flowstone.edn", other);
     let ran = run(&scratch, "find");
     assert!(ran.err.contains("is not for"), "{ran:?}");
+}
+
+/// Sends the form of a page, as a browser does.
+fn send_form(api: &Api, path: &str, form: &str) -> Reply {
+    let origin = format!("origin: http://{}", api.address);
+    let headers = [
+        "content-type: application/x-www-form-urlencoded",
+        "accept: text/html",
+        &*origin,
+    ];
+    api.request(&format!("POST {path}"), &headers, form)
+}
+
+/// Returns the link of a page to another server.
+fn link_out(page: &Reply) -> String {
+    let (_, rest) = page.body.split_once("href=\"http").expect("a link");
+    let (rest, _) = rest.split_once('"').expect("an end");
+    format!("http{}", rest.replace("&amp;", "&"))
+}
+
+#[test]
+fn a_person_logs_in_on_the_page_of_a_request() {
+    let (_server, shared, scratch) = begin();
+    let api = Api::serve(&scratch);
+    let token = format!("authorization: Bearer {}", api.token);
+    let headers = [
+        &*token,
+        "content-type: application/json",
+        "x-flowstone-flow: crm",
+    ];
+    let request = || {
+        let arguments = r#"{"integration": "crm"}"#;
+        let what = "POST /api/tools/request_connection";
+        api.request(what, &headers, arguments).json()
+    };
+    let pending = request();
+    let url = pending["url"].as_str().expect("a link").to_owned();
+    let (start, link) = url.split_once("?token=").expect("a token");
+    let path = start
+        .strip_prefix(&format!("http://{}", api.address))
+        .expect("this server");
+    let browse = |address: &str| api.request(&format!("GET {address}"), &["accept: text/html"], "");
+    let page = browse(&format!("{path}?token={link}"));
+    assert!(
+        page.status == 200 && page.body.contains("Log in"),
+        "{page:?}"
+    );
+    assert_eq!(shared.get().registered, 0, "looking asks no server");
+    let begin = || {
+        let page = send_form(&api, path, &format!("token={link}"));
+        assert_eq!(page.status, 200, "{page:?}");
+        let out = link_out(&page);
+        shared.get().challenge = parameter(&out, "code_challenge");
+        let redirect = parameter(&out, "redirect_uri");
+        assert_eq!(redirect, format!("http://{}/callback", api.address));
+        assert!(!out.contains(link), "{out}");
+        parameter(&out, "state")
+    };
+    let come_back = |query: &str| {
+        let from = [
+            "accept: text/html",
+            "sec-fetch-site: cross-site",
+            "sec-fetch-mode: navigate",
+        ];
+        api.request(&format!("GET /callback?{query}"), &from, "")
+    };
+    // What the authorization server refuses can be tried again with the same link.
+    let state = begin();
+    let refused = come_back(&format!("state={state}&error=access_denied"));
+    assert_eq!(refused.status, 502, "{refused:?}");
+    assert!(refused.body.contains("E1316"), "{refused:?}");
+    let state = begin();
+    let wrong = come_back(&format!("state={state}&code=wrong"));
+    assert_eq!(wrong.status, 502, "{wrong:?}");
+    assert_eq!(login_of(&scratch, "crm")["state"], "needs-login");
+    let (state, other) = (begin(), begin());
+    assert_eq!(come_back("state=x&code=good-code").status, 404);
+    // The newest challenge is that of the second one.
+    let done = come_back(&format!("state={other}&code=good-code"));
+    assert_eq!(done.status, 303, "{done:?}");
+    let place = done.header("location").expect("a place");
+    assert!(!place.contains(link) && !place.contains("good-code"));
+    let shown = browse(place);
+    assert!(shown.body.contains("You are logged in"), "{shown:?}");
+    assert_eq!(login_of(&scratch, "crm")["state"], "logged-in");
+    // Answers and the link are used up.
+    assert_eq!(
+        come_back(&format!("state={other}&code=good-code")).status,
+        404
+    );
+    assert_eq!(
+        come_back(&format!("state={state}&code=good-code")).status,
+        410
+    );
+    assert_eq!(browse(&format!("{path}?token={link}")).status, 410);
+    assert_eq!(send_form(&api, path, &format!("token={link}")).status, 410);
+    assert_eq!(request()["status"], "ready");
+    let kept = kept(&scratch);
+    assert!(!kept.contains("access-text") && !kept.contains("good-code"));
 }

@@ -1,14 +1,15 @@
 //! Requests for connections: what a program asked for, and how a person completes it.
 //!
-//! A request has no secret. The person enters it with the command of the request, which works once and for an hour; it is
-//! written to `.env` beside the flows, and no answer has it.
+//! A request has no secret. The person enters it on the page of the request or with its command, once and within an hour; it
+//! is written to `.env` beside the flows, and no answer has it.
 
 use std::fs;
 use std::path::Path;
 
-use flowstone_engine::Engine;
 use flowstone_engine::feed_event::instant;
+use flowstone_engine::links::KitPage;
 use flowstone_engine::ports::{Random as _, SystemRandom};
+use flowstone_engine::{Engine, EngineError};
 use flowstone_model::private;
 use flowstone_project::connections::ConnectionReport;
 use serde_json::{Value as Json, json};
@@ -16,6 +17,7 @@ use serde_json::{Value as Json, json};
 use super::context::KitCall;
 use super::discovery::Integration;
 use super::error::KitError;
+use super::link::{self, Linked};
 use crate::rows::Rows;
 
 /// The requests by flow and id.
@@ -43,9 +45,15 @@ impl Mode {
             Mode::ApiKey => "api_key",
         }
     }
+
+    fn named(name: &str) -> Option<Mode> {
+        let mut modes = [Mode::Oauth, Mode::ApiKey].into_iter();
+        modes.find(|mode| mode.name() == name)
+    }
 }
 
-/// Stores a request, or returns the open one for the same connection: `{status, integration, slug, command, expires_at}`.
+/// Stores a request, or returns the open one for the same connection:
+/// `{status, integration, slug, url?, command, expires_at}`.
 ///
 /// # Errors
 /// `limit_exceeded` when the flow has as many open requests as it may.
@@ -62,7 +70,7 @@ pub async fn request(
     open.retain(|row| is_open(row, now_ms));
     let is_same = |row: &&Json| row["slug"] == json!(slug) && row["mode"] == json!(mode.name());
     if let Some(row) = open.iter().find(is_same) {
-        return Ok(pending(row));
+        return pending(cx, row);
     }
     if open.len() >= MOST_OPEN {
         return Err(KitError::limit_exceeded(
@@ -83,7 +91,10 @@ pub async fn request(
         "slug": slug,
         "mode": mode.name(),
         "secret": secret_of(known.map(|known| &known.report), slug),
+        "place": known.and_then(|known| known.report.secret.as_ref()).map(|secret| &secret.place),
+        "problem": known.and_then(|known| known.report.problem.as_ref()),
         "is_described": known.is_some(),
+        "asked_by": cx.token.attributed_to(),
         "created_ms": now_ms,
         "expires_ms": now_ms + VALID_MS,
         "status": "open",
@@ -91,7 +102,7 @@ pub async fn request(
     REQUESTS
         .put(cx.engine, &format!("{under}{id}"), &row)
         .await?;
-    Ok(pending(&row))
+    pending(cx, &row)
 }
 
 /// Returns the name of the secret that a connection needs.
@@ -106,33 +117,103 @@ fn is_open(row: &Json, now_ms: i64) -> bool {
 }
 
 /// Returns what the caller learns about an open request.
-fn pending(row: &Json) -> Json {
-    let slug = row["slug"].as_str().unwrap_or_default();
+fn pending(cx: &KitCall<'_>, row: &Json) -> Result<Json, KitError> {
+    let (slug, id) = (text(row, "slug"), text(row, "id"));
+    let expires_ms = row["expires_ms"].as_i64().unwrap_or_default();
     let command = match row["mode"].as_str() {
         Some("oauth") => format!("flowstone connections login {slug}"),
-        _ => format!(
-            "flowstone kit connect {}",
-            row["id"].as_str().unwrap_or_default()
-        ),
+        _ => format!("flowstone kit connect {id}"),
     };
-    json!({
+    let mut answer = json!({
         "status": "pending",
         "integration": row["integration"],
         "slug": slug,
         "command": command,
-        "expires_at": row["expires_ms"].as_i64().map(instant),
-    })
+        "expires_at": instant(expires_ms),
+    });
+    if let Some(url) = link::url(cx, KitPage::Connection, (&id, expires_ms))? {
+        answer["url"] = json!(url);
+    }
+    Ok(answer)
+}
+
+fn text(row: &Json, key: &str) -> String {
+    row[key].as_str().unwrap_or_default().to_owned()
+}
+
+/// Where the secret of a connection is written to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// A variable of `.env`.
+    Variable(String),
+    /// A file or an entry of the system's keyring, which the settings name.
+    Elsewhere(String),
+}
+
+impl Place {
+    /// Returns the place that a report of the connection names, or the variable of a secret that no settings place.
+    fn of(row: &Json) -> Place {
+        let place = text(row, "place");
+        match place.split_once(' ') {
+            Some(("environment" | ".env", variable)) => Place::Variable(variable.to_owned()),
+            Some(_) => Place::Elsewhere(place),
+            None => Place::Variable(flowstone_steps::secrets::variable(&text(row, "secret"))),
+        }
+    }
 }
 
 /// What a person is asked for.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Asked {
+    pub id: String,
+    pub flow: String,
     pub slug: String,
-    /// The variable of `.env` that the secret is written to.
-    pub variable: String,
+    pub mode: Option<Mode>,
+    pub place: Place,
     /// The entry that `flowstone.edn` lacks.
     pub missing: Option<String>,
-    key: String,
+    /// What else is wrong with the connection.
+    pub problem: Option<String>,
+    pub asked_by: String,
+    pub created_ms: i64,
+    pub expires_ms: i64,
+    /// The name of the secret.
+    secret: String,
+    row: Json,
+}
+
+impl Asked {
+    fn of(row: &Json) -> Asked {
+        let (slug, secret) = (text(row, "slug"), text(row, "secret"));
+        let is_described = row["is_described"] == json!(true);
+        let missing = format!(
+            ":connections {{:{slug} {{:base-url \"https://...\" :auth {{:type :bearer :secret-ref :{secret}}}}}}}"
+        );
+        Asked {
+            id: text(row, "id"),
+            flow: text(row, "flow"),
+            mode: Mode::named(&text(row, "mode")),
+            place: Place::of(row),
+            missing: (!is_described).then_some(missing),
+            problem: row["problem"].as_str().map(str::to_owned),
+            asked_by: text(row, "asked_by"),
+            created_ms: row["created_ms"].as_i64().unwrap_or_default(),
+            expires_ms: row["expires_ms"].as_i64().unwrap_or_default(),
+            row: row.clone(),
+            secret,
+            slug,
+        }
+    }
+
+    /// Tells whether the secret has a value already. A link then replaces nothing: who has it proves nothing about a person.
+    pub fn is_set(&self, engine: &Engine) -> bool {
+        let profile = engine.bindings().profile.as_deref();
+        let found = engine.secrets().find_in(profile, &self.secret);
+        let Place::Variable(variable) = &self.place else {
+            return found.is_some();
+        };
+        found.is_some() || engine.secrets().find(variable).is_some()
+    }
 }
 
 /// Finds an open request.
@@ -145,26 +226,35 @@ pub async fn find(engine: &Engine, id: &str) -> Result<Asked, KitError> {
     let found = rows
         .iter()
         .find(|row| row["id"] == json!(id) && is_open(row, now_ms));
-    let row =
-        found.ok_or_else(|| KitError::not_found(format!("there is no open request `{id}`")))?;
-    let text = |key: &str| row[key].as_str().unwrap_or_default().to_owned();
-    let (slug, secret) = (text("slug"), text("secret"));
-    let is_described = row["is_described"] == json!(true);
-    let missing = format!(
-        ":connections {{:{slug} {{:base-url \"https://...\" :auth {{:type :bearer :secret-ref :{secret}}}}}}}"
-    );
-    Ok(Asked {
-        variable: flowstone_steps::secrets::variable(&secret),
-        missing: (!is_described).then_some(missing),
-        key: text("key"),
-        slug,
+    let found = found.map(Asked::of);
+    found.ok_or_else(|| KitError::not_found(format!("there is no open request `{id}`")))
+}
+
+/// Returns the request that a link leads to.
+///
+/// # Errors
+/// When the store or the key of links cannot be read.
+pub async fn linked(engine: &Engine, id: &str, token: &str) -> Result<Linked<Asked>, EngineError> {
+    let Some(end_ms) = engine.read_kit_token(KitPage::Connection, id, token)? else {
+        return Ok(Linked::Nothing);
+    };
+    let now_ms = engine.now_ms();
+    let rows = REQUESTS.list(engine).await?;
+    let row = rows.iter().find(|row| row["id"] == json!(id));
+    Ok(match row {
+        Some(row) if is_open(row, now_ms) && now_ms < end_ms => Linked::Open(Asked::of(row)),
+        Some(row) if row["status"] == json!("done") => {
+            Linked::Over("this request was completed, and takes nothing else".to_owned())
+        }
+        Some(_) | None => Linked::Over("nobody completed this request within an hour".to_owned()),
     })
 }
 
 /// Takes the secret of a request and writes it to `.env`. The request is completed: it takes no other.
 ///
 /// # Errors
-/// `invalid_arguments` for a secret that cannot be one; `internal` when the file cannot be written.
+/// `invalid_arguments` for a secret that cannot be one, `not_found` when somebody completed the request before, and
+/// `internal` when the file cannot be written.
 pub async fn complete(engine: &Engine, asked: &Asked, secret: &str) -> Result<(), KitError> {
     let secret = secret.trim();
     let length = secret.chars().count();
@@ -176,13 +266,59 @@ pub async fn complete(engine: &Engine, asked: &Asked, secret: &str) -> Result<()
             "this cannot be a secret",
         ));
     }
+    let variable = match &asked.place {
+        Place::Variable(variable) => variable,
+        Place::Elsewhere(place) => {
+            return Err(KitError::invalid(
+                "",
+                "a secret in a variable",
+                format!("the settings keep this secret elsewhere: write it to {place}"),
+            ));
+        }
+    };
+    let claim = claim(engine, asked).await?;
     let path = engine.project_root().join(".env");
-    write_variable(&path, &asked.variable, secret).map_err(|error| KitError::internal(&error))?;
-    if let Some(mut row) = REQUESTS.get(engine, &asked.key).await? {
-        row["status"] = json!("done");
-        REQUESTS.put(engine, &asked.key, &row).await?;
+    if let Err(error) = write_variable(&path, variable, secret) {
+        claim.release(engine).await?;
+        return Err(KitError::internal(&error));
     }
     Ok(())
+}
+
+/// A request that is being completed. Nobody else completes it.
+#[derive(Debug)]
+pub struct Claim {
+    open: Json,
+    done: Json,
+}
+
+/// Closes a request before it is completed, so that of several persons one completes it.
+///
+/// # Errors
+/// `not_found` when somebody was faster.
+pub async fn claim(engine: &Engine, asked: &Asked) -> Result<Claim, KitError> {
+    let mut done = asked.row.clone();
+    done["status"] = json!("done");
+    let (open, key) = (asked.row.clone(), text(&asked.row, "key"));
+    match REQUESTS.replace_exact(engine, &key, (&open, &done)).await? {
+        true => Ok(Claim { open, done }),
+        false => Err(KitError::not_found(format!(
+            "the request `{}` was completed already",
+            asked.id
+        ))),
+    }
+}
+
+impl Claim {
+    /// Opens the request again, because it was not completed.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub async fn release(self, engine: &Engine) -> Result<(), EngineError> {
+        let key = text(&self.open, "key");
+        let released = REQUESTS.replace_exact(engine, &key, (&self.done, &self.open));
+        released.await.map(drop)
+    }
 }
 
 /// Sets a variable in a file of variables; other lines stay as they are.

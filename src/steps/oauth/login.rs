@@ -21,7 +21,7 @@ use super::OAuth;
 use super::error;
 use super::kept::{Login, LoginReport, Place, state};
 use super::metadata::{Server, discover};
-use super::redirect::{Door, Expected};
+use super::redirect::{self, Door, Expected};
 use super::wire::{Client, Failure, Granted, Wire, parsed, reason, seconds};
 use crate::connections::{Auth, resolve};
 use crate::guard::host_of;
@@ -55,6 +55,18 @@ pub struct LoginOptions {
     /// The port that the browser comes back to; 0 is any.
     pub port: u16,
     pub limit: Duration,
+}
+
+impl LoginOptions {
+    /// Nothing beyond the name of the connection.
+    fn plain(name: &str) -> LoginOptions {
+        LoginOptions {
+            name: name.to_owned(),
+            is_device: false,
+            port: 0,
+            limit: Duration::ZERO,
+        }
+    }
 }
 
 /// What a person has to do.
@@ -110,32 +122,69 @@ pub async fn login(
         (false, ..) => false,
     };
     let (client, granted) = match (is_device, &server.authorization) {
-        (false, Some(authorization)) => making.by_browser(&server, authorization, tell).await?,
+        (false, Some(_)) => making.by_browser(&server, tell).await?,
         _ => making.by_code(&server, tell).await?,
     };
-    let is_registered = making.oauth.client_id.is_none();
-    let new = Login {
-        connection: options.name.clone(),
-        base_url: making.base.to_string(),
-        token_endpoint: server.token.to_string(),
-        revocation_endpoint: server.revocation.as_ref().map(Url::to_string),
-        client_secret: client
-            .secret
-            .filter(|_| is_registered)
-            .map(|it| it.reveal().to_owned()),
-        client_id: client.id,
-        is_basic: server.is_basic,
-        resource: server.resource,
-        access_token: String::new(),
-        refresh_token: None,
-        renew_at_ms: None,
-        expires_at_ms: None,
-        is_refused: false,
-    };
-    let now_ms = (around.now_ms)();
-    let _lock = place.lock().await?;
-    place.write(&new.renewed(granted, now_ms))?;
-    state(around.home, &making.oauth, now_ms)
+    making.keep(&place, server, client, granted).await
+}
+
+/// A login whose person is at the login page of the authorization server.
+pub struct BegunLogin {
+    /// The name of the connection.
+    pub name: String,
+    /// The address of the login page.
+    pub url: String,
+    /// What the answer of the authorization server has to repeat. Nobody can guess it.
+    pub state: String,
+    redirect: String,
+    verifier: String,
+    client: Client,
+    server: Server,
+}
+
+/// Begins a login whose person comes back to an address of a server of the project. [`finish`] makes it.
+///
+/// # Errors
+/// As [`login`], and E1315 when the authorization server has no login page.
+pub async fn begin(
+    around: &LoginSources<'_>,
+    name: &str,
+    redirect: String,
+) -> Result<BegunLogin, StepError> {
+    let options = LoginOptions::plain(name);
+    let making = Making::new(around, &options)?;
+    // Before anybody is asked.
+    Place::of(around.home, &making.oauth)?;
+    let server = discover(&making.wire, &making.oauth, (&making.base, making.is_mcp)).await?;
+    making.begin(server, redirect).await
+}
+
+/// Makes a login from the query of the address that its person came back with, and keeps the tokens.
+///
+/// # Errors
+/// E1315 to E1317, and E1319.
+pub async fn finish(
+    around: &LoginSources<'_>,
+    begun: BegunLogin,
+    query: &str,
+) -> Result<LoginReport, StepError> {
+    let options = LoginOptions::plain(&begun.name);
+    let making = Making::new(around, &options)?;
+    let place = Place::of(around.home, &making.oauth)?;
+    let code = redirect::code_of(query, &begun.expected())?;
+    let granted = making.exchange(&begun, code).await?;
+    making
+        .keep(&place, begun.server, begun.client, granted)
+        .await
+}
+
+impl BegunLogin {
+    fn expected(&self) -> Expected<'_> {
+        Expected {
+            state: &self.state,
+            issuer: self.server.issuer.as_deref(),
+        }
+    }
 }
 
 /// Deletes the login of a connection, and asks the authorization server to end it. Tells whether there was one, and
@@ -144,12 +193,7 @@ pub async fn login(
 /// # Errors
 /// E1319 when the file cannot be deleted.
 pub async fn logout(around: &LoginSources<'_>, name: &str) -> Result<(bool, bool), StepError> {
-    let options = LoginOptions {
-        name: name.to_owned(),
-        is_device: false,
-        port: 0,
-        limit: Duration::ZERO,
-    };
+    let options = LoginOptions::plain(name);
     let making = Making::new(around, &options)?;
     let place = Place::of(around.home, &making.oauth)?;
     let _lock = place.lock().await?;
@@ -264,15 +308,25 @@ impl<'a> Making<'a> {
     async fn by_browser(
         &self,
         server: &Server,
-        authorization: &Url,
         tell: &mut dyn FnMut(&LoginNote),
     ) -> Result<(Client, Granted), StepError> {
         let door = Door::open(self.options.port).await?;
-        let redirect = door.uri.clone();
-        let client = self.client(server, Some(&redirect)).await?;
+        let begun = self.begin(server.clone(), door.uri.clone()).await?;
+        tell(&LoginNote::Open(begun.url.clone()));
+        let code = door.code(&begun.expected(), self.options.limit).await?;
+        let granted = self.exchange(&begun, code).await?;
+        Ok((begun.client, granted))
+    }
+
+    /// Makes the address of the login page, and what must be known when its answer comes.
+    async fn begin(&self, server: Server, redirect: String) -> Result<BegunLogin, StepError> {
+        let mut url = server
+            .authorization
+            .clone()
+            .ok_or_else(|| error::no_server("the authorization server has no login page"))?;
+        let client = self.client(&server, Some(&redirect)).await?;
         let (state, verifier) = (random()?, random()?);
         let challenge = URL_SAFE_NO_PAD.encode(Sha256::digest(verifier.as_bytes()));
-        let mut url = authorization.clone();
         {
             let mut query = url.query_pairs_mut();
             query
@@ -282,28 +336,68 @@ impl<'a> Making<'a> {
                 .append_pair("state", &state)
                 .append_pair("code_challenge", &challenge)
                 .append_pair("code_challenge_method", "S256");
-            if let Some(scope) = self.scope(server) {
+            if let Some(scope) = self.scope(&server) {
                 query.append_pair("scope", &scope);
             }
             if let Some(resource) = &server.resource {
                 query.append_pair("resource", resource);
             }
         }
-        tell(&LoginNote::Open(url.to_string()));
-        let expected = Expected {
-            state: &state,
-            issuer: server.issuer.as_deref(),
-        };
-        let code = door.code(&expected, self.options.limit).await?;
+        Ok(BegunLogin {
+            name: self.options.name.clone(),
+            url: url.into(),
+            state,
+            redirect,
+            verifier,
+            client,
+            server,
+        })
+    }
+
+    /// Exchanges the code of an answer for tokens.
+    async fn exchange(&self, begun: &BegunLogin, code: String) -> Result<Granted, StepError> {
         let mut form = vec![
             ("grant_type", "authorization_code".to_owned()),
             ("code", code),
-            ("redirect_uri", redirect),
-            ("code_verifier", verifier),
+            ("redirect_uri", begun.redirect.clone()),
+            ("code_verifier", begun.verifier.clone()),
         ];
-        form.extend(server.resource.clone().map(|it| ("resource", it)));
-        let granted = self.wire.token(&server.token, &client, form).await;
-        Ok((client, granted.map_err(no_token)?))
+        form.extend(begun.server.resource.clone().map(|it| ("resource", it)));
+        let granted = self.wire.token(&begun.server.token, &begun.client, form);
+        granted.await.map_err(no_token)
+    }
+
+    /// Keeps the tokens of a new login.
+    async fn keep(
+        &self,
+        place: &Place,
+        server: Server,
+        client: Client,
+        granted: Granted,
+    ) -> Result<LoginReport, StepError> {
+        let is_registered = self.oauth.client_id.is_none();
+        let new = Login {
+            connection: self.options.name.clone(),
+            base_url: self.base.to_string(),
+            token_endpoint: server.token.to_string(),
+            revocation_endpoint: server.revocation.as_ref().map(Url::to_string),
+            client_secret: client
+                .secret
+                .filter(|_| is_registered)
+                .map(|it| it.reveal().to_owned()),
+            client_id: client.id,
+            is_basic: server.is_basic,
+            resource: server.resource,
+            access_token: String::new(),
+            refresh_token: None,
+            renew_at_ms: None,
+            expires_at_ms: None,
+            is_refused: false,
+        };
+        let now_ms = (self.around.now_ms)();
+        let _lock = place.lock().await?;
+        place.write(&new.renewed(granted, now_ms))?;
+        state(self.around.home, &self.oauth, now_ms)
     }
 
     async fn by_code(

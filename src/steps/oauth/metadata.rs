@@ -10,6 +10,7 @@ use super::error::{no_server, quoted};
 use super::wire::{Wire, parsed};
 
 /// An authorization server.
+#[derive(Clone)]
 pub(super) struct Server {
     pub issuer: Option<String>,
     pub authorization: Option<Url>,

@@ -140,7 +140,16 @@ async fn answer(mut stream: TcpStream, status: &str, text: &str) {
     timeout(SLOW, sent).await.ok();
 }
 
-/// Returns the code of an answer.
+/// Returns the code of the answer in a query.
+///
+/// # Errors
+/// When it is not an answer to this login, or the authorization server refuses it.
+pub(super) fn code_of(query: &str, expected: &Expected<'_>) -> Result<String, StepError> {
+    let mut url = Url::parse("http://127.0.0.1").expect("a constant address");
+    url.set_query(Some(query));
+    read(&url, expected)
+}
+
 fn read(url: &Url, expected: &Expected<'_>) -> Result<String, StepError> {
     let value = |name: &str| {
         let mut found = url.query_pairs().filter(|(key, _)| key == name);

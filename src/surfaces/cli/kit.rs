@@ -9,8 +9,8 @@ use flowstone_engine::catalog::Catalog;
 use flowstone_engine::json::read_strictly;
 use flowstone_engine::server_file;
 use flowstone_engine::token::Token;
-use flowstone_fronts::kit::connecting;
-use flowstone_fronts::kit::permission::{decide, open_approvals};
+use flowstone_fronts::kit::approval::{decide, open_approvals};
+use flowstone_fronts::kit::connecting::{self, Place};
 use flowstone_fronts::kit::{
     Called, Decider, DoorPermissions, KitCode, KitError, Origin, Question,
 };
@@ -211,11 +211,17 @@ fn connect(args: &Kit, app: &'static dyn App) -> Result<Exit, Report> {
         let asked = connecting::find(&cx.engine, id).await;
         asked.map_err(|error| report(&error))
     })?;
+    let variable = match &asked.place {
+        Place::Variable(variable) => variable.clone(),
+        Place::Elsewhere(place) => {
+            return Err(
+                Report::error("E1511", "the settings keep this secret elsewhere")
+                    .hint(format!("write it to {place}")),
+            );
+        }
+    };
     if io::stdin().is_terminal() {
-        output::note_part(&format!(
-            "The secret of `{}` ({}): ",
-            asked.slug, asked.variable
-        ));
+        output::note_part(&format!("The secret of `{}` ({variable}): ", asked.slug));
     }
     let mut secret = String::new();
     let read = io::stdin().read_line(&mut secret);
@@ -224,7 +230,7 @@ fn connect(args: &Kit, app: &'static dyn App) -> Result<Exit, Report> {
         let done = connecting::complete(&cx.engine, &asked, &secret).await;
         done.map_err(|error| report(&error))
     })?;
-    let (slug, variable) = (&asked.slug, &asked.variable);
+    let slug = &asked.slug;
     output::note(&format!("{variable} is set in `.env`"));
     if let Some(missing) = &asked.missing {
         output::note(&format!(

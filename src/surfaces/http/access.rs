@@ -217,6 +217,7 @@ pub(super) fn unauthorized(detail: &str) -> Problem {
 /// What a failed proof was about. Each has a count of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum ProofClass {
+    KitLink,
     ResourceLink,
     RunLink,
     Token,

@@ -1,6 +1,12 @@
 //! `/api/tools` and `/api/spans/query`: the build kit over HTTP. Answers and errors are bare objects of the kit.
 //!
-//! The header `X-Flowstone-Flow` names the flow that the caller works on; a token that is for one flow needs none.
+//! The header `X-Flowstone-Flow` names the flow that the caller works on; a token that is for one flow needs none. Approvals and
+//! requests for connections have pages, too, for people who open a link.
+
+mod approval;
+mod connection;
+mod link;
+mod logins;
 
 use axum::Router;
 use axum::body::Body;
@@ -8,9 +14,11 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
-use flowstone_fronts::kit::permission::{decide, find_approval, open_approvals};
-use flowstone_fronts::kit::{Called, Decider, KitError, Origin};
+use flowstone_fronts::kit::link::CALLBACK;
+use flowstone_fronts::kit::{Called, KitError, Origin};
 use serde_json::{Map, Value as Json, json};
+
+pub(super) use logins::Logins;
 
 use super::access::Caller;
 use super::answer::Answer;
@@ -33,14 +41,27 @@ pub(super) fn routes() -> Router<Shared> {
     Router::new()
         .route("/api/tools", get(list))
         .route("/api/tools/", get(list))
-        .route("/api/tools/approvals", get(approvals))
-        .route("/api/tools/approvals/", get(approvals))
-        .route("/api/tools/approvals/{id}", get(approval).post(decision))
-        .route("/api/tools/approvals/{id}/", get(approval).post(decision))
+        .route("/api/tools/approvals", get(approval::list))
+        .route("/api/tools/approvals/", get(approval::list))
+        .route(
+            "/api/tools/approvals/{id}",
+            get(approval::show).post(approval::decide),
+        )
+        .route(
+            "/api/tools/approvals/{id}/",
+            get(approval::show).post(approval::decide),
+        )
+        .route("/api/tools/approvals/{id}/done", get(approval::done))
+        .route(
+            "/api/tools/connections/{id}",
+            get(connection::show).post(connection::complete),
+        )
+        .route("/api/tools/connections/{id}/done", get(connection::done))
         .route("/api/tools/{name}", post(call))
         .route("/api/tools/{name}/", post(call))
         .route("/api/spans/query", post(query_spans))
         .route("/api/spans/query/", post(query_spans))
+        .route(CALLBACK, get(connection::come_back))
 }
 
 /// Returns the body of an error for an address of this front, with its status; nothing for others.
@@ -67,7 +88,7 @@ fn of_problem(problem: &Problem) -> Json {
     let code = match problem.status {
         StatusCode::UNAUTHORIZED => "unauthorized",
         StatusCode::FORBIDDEN => "permission_denied",
-        StatusCode::NOT_FOUND => "not_found",
+        StatusCode::NOT_FOUND | StatusCode::GONE => "not_found",
         StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => "limit_exceeded",
         status if status.is_server_error() => "internal",
         _ => "invalid_arguments",
@@ -123,11 +144,18 @@ fn door(server: &Shared, caller: &Caller, headers: &HeaderMap) -> Result<KitDoor
         slug: named,
         origin: Origin {
             is_test: is_test(headers),
-            base: Some(server.settings.base.clone()),
+            base: Some(base(server, headers)),
             ..Origin::default()
         },
         ..KitDoor::default()
     })
+}
+
+/// Returns the base of links for the sender of a request.
+pub(super) fn base(server: &Shared, headers: &HeaderMap) -> String {
+    let host = headers.get(header::HOST);
+    let host = host.and_then(|host| host.to_str().ok());
+    server.settings.base_for(host)
 }
 
 /// Tells whether a run of kind `test` makes a request.
@@ -202,70 +230,4 @@ async fn read(headers: &HeaderMap, body: Body) -> Result<Json, Problem> {
     }
     refuse_other_types(headers)?;
     read_json(&bytes)
-}
-
-async fn approvals(State(server): State<Shared>, caller: Caller) -> Result<Answer, Problem> {
-    may_decide(&caller)?;
-    let open = server
-        .ask(async move |cx: &EngineContext| {
-            open_approvals(&cx.engine, &cx.catalog, &Decider::of(&caller.token)).await
-        })
-        .await?;
-    Ok(Answer::ok(json!({"count": open.len(), "approvals": open})))
-}
-
-async fn approval(
-    State(server): State<Shared>,
-    caller: Caller,
-    Path(id): Path<String>,
-) -> Result<Answer, Problem> {
-    may_decide(&caller)?;
-    let found = server
-        .ask(async move |cx: &EngineContext| {
-            find_approval(&cx.engine, &cx.catalog, &id, &Decider::of(&caller.token)).await
-        })
-        .await?;
-    Ok(Answer::ok(found))
-}
-
-/// Decides about a call of somebody else: `{"decision": "approve" | "deny"}`.
-async fn decision(
-    State(server): State<Shared>,
-    caller: Caller,
-    Path(id): Path<String>,
-    headers: HeaderMap,
-    body: Body,
-) -> Result<Answer, Problem> {
-    may_decide(&caller)?;
-    let body = read(&headers, body).await?;
-    let is_approved = match body["decision"].as_str() {
-        Some("approve") => true,
-        Some("deny") => false,
-        _ => {
-            return Err(KitError::invalid(
-                "/decision",
-                "`approve` or `deny`",
-                "`decision` must be `approve` or `deny`",
-            )
-            .into());
-        }
-    };
-    let decided = server
-        .ask(async move |cx: &EngineContext| {
-            let decider = Decider::of(&caller.token);
-            decide(&cx.engine, &cx.catalog, (&id, is_approved), &decider).await
-        })
-        .await?;
-    Ok(Answer::ok(decided))
-}
-
-fn may_decide(caller: &Caller) -> Result<(), Problem> {
-    match kit::may_decide(&caller.token) {
-        true => Ok(()),
-        false => Err(KitError::permission_denied(format!(
-            "the token `{}` lacks the scope `approve`",
-            caller.token.name
-        ))
-        .into()),
-    }
 }

@@ -72,7 +72,7 @@ async fn kit_message(
         permissions: DoorPermissions::default(),
         origin: Origin {
             is_test: kit::is_test(&headers),
-            base: Some(server.settings.base.clone()),
+            base: Some(kit::base(&server, &headers)),
             ..Origin::default()
         },
         is_for_model: true,

@@ -1,5 +1,6 @@
 //! Pages that people open by a link: the decision of a wait, and what they load.
 
+pub(super) mod form;
 mod run;
 mod wait;
 
@@ -8,6 +9,7 @@ use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
 use axum::routing::get;
+use flowstone_fronts::kit::link::{APPROVALS, CALLBACK, CONNECTIONS};
 
 use super::operation::{Operation, Operations, Shape};
 use super::problem::Problem;
@@ -46,7 +48,12 @@ pub(super) fn is_page(path: &str) -> bool {
     let mut parts = path.trim_start_matches('/').splitn(3, '/');
     match (parts.next(), parts.next()) {
         (Some("docs" | "runs"), Some(_)) => true,
+        (Some("api"), Some("tools")) => [APPROVALS, CONNECTIONS].iter().any(|place| {
+            let below = path.strip_prefix(place);
+            below.is_some_and(|below| below.len() > 1 && below.starts_with('/'))
+        }),
         (Some(workspace), Some("waits")) => workspace != "api",
+        (Some(_), None) => path == CALLBACK,
         _ => false,
     }
 }
@@ -64,6 +71,7 @@ pub(super) fn of_problem(
     }
     let root = "../".repeat(path.matches('/').count().saturating_sub(1));
     let title = match problem.status {
+        StatusCode::BAD_GATEWAY => "The login failed",
         StatusCode::CONFLICT => "This was decided already",
         StatusCode::GONE => "This is over",
         StatusCode::NOT_FOUND => "There is nothing here",
@@ -99,6 +107,22 @@ pub(super) fn page(status: StatusCode, html: String, policy: &'static str) -> Re
         headers.insert(name, HeaderValue::from_static(value));
     }
     response
+}
+
+/// Returns the answer to a form that leads to another page of this server, so that reloading sends nothing again.
+///
+/// # Errors
+/// When the address has parts that cannot be part of a header.
+pub(super) fn see_other(server: &Shared, target: &str) -> Result<Response, Problem> {
+    let base = server.settings.base.split_once("://");
+    let rest = base.map_or("", |(_, rest)| rest);
+    let below = rest.split_once('/').map_or("", |(_, below)| below);
+    let start = if below.is_empty() { "" } else { "/" };
+    let target = HeaderValue::from_str(&format!("{start}{below}{target}"))
+        .map_err(|_| Problem::malformed("the address has a part that is not a name"))?;
+    let mut response = page(StatusCode::SEE_OTHER, String::new(), FORM_POLICY);
+    response.headers_mut().insert(header::LOCATION, target);
+    Ok(response)
 }
 
 /// The style of all pages. It holds nothing of the project, so everybody may have it.

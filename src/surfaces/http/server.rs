@@ -76,6 +76,8 @@ pub(crate) struct Server {
     pub(super) readers: Readers,
     /// Of callers whose answers are open.
     pub(super) rights: Rights,
+    /// Logins whose persons are at a login page.
+    pub(super) logins: super::kit::Logins,
     /// Sessions of clients of MCP.
     pub sessions: Sessions,
     pub metrics: Arc<Metrics>,

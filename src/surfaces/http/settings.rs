@@ -13,6 +13,8 @@ use flowstone_lang::value::Value;
 pub(crate) struct ServerSettings {
     /// The base of links to this server, without a slash at its end.
     pub base: String,
+    /// Whether the settings say what the base is.
+    is_named: bool,
     /// Values of `Host` that are accepted.
     pub hosts: Vec<String>,
     /// Origins of pages that may call the API.
@@ -100,6 +102,7 @@ impl ServerSettings {
         if hosts.is_empty() {
             return Err(NoHost);
         }
+        let is_named = url.is_some();
         let base = url.unwrap_or_else(|| base_of(address));
         let mut origins: Vec<String> = list("origins");
         origins.push(origin_of(&base));
@@ -108,6 +111,7 @@ impl ServerSettings {
         }
         Ok(ServerSettings {
             base,
+            is_named,
             hosts,
             origins: origins
                 .into_iter()
@@ -136,6 +140,16 @@ impl ServerSettings {
 }
 
 impl ServerSettings {
+    /// Returns the base of links for a client: that of the settings, or else the name under which the client has reached this
+    /// server, if pages there can send forms.
+    pub(super) fn base_for(&self, host: Option<&str>) -> String {
+        let used = host.map(|host| format!("http://{}", host.to_ascii_lowercase()));
+        match used {
+            Some(used) if !self.is_named && self.origins.contains(&used) => used,
+            Some(_) | None => self.base.clone(),
+        }
+    }
+
     /// Tells whether an address is that of a proxy whose word about senders counts.
     pub(super) fn is_proxy(&self, address: IpAddr) -> bool {
         self.proxies.iter().any(|proxy| proxy.contains(address))
@@ -208,6 +222,24 @@ mod tests {
         let mcp = Value::map([(Value::keyword("wait"), Value::from("5s"))]);
         let own = ServerSettings::of(&settings(&[("mcp", mcp)]), address).expect("settings");
         assert_eq!(seconds(&own), (5, 180));
+    }
+
+    #[test]
+    fn links_have_the_name_that_the_client_used_unless_the_settings_name_one() {
+        let address = address("127.0.0.1:7373");
+        let it = ServerSettings::of(&Value::Nil, address).expect("settings");
+        for (host, expected) in [
+            (Some("LOCALHOST:7373"), "http://localhost:7373"),
+            (Some("127.0.0.1:7373"), "http://127.0.0.1:7373"),
+            (Some("evil.example"), "http://127.0.0.1:7373"),
+            (None, "http://127.0.0.1:7373"),
+        ] {
+            assert_eq!(it.base_for(host), expected, "{host:?}");
+        }
+        let url = settings(&[("url", Value::from("https://flows.example.com"))]);
+        let it = ServerSettings::of(&url, address).expect("settings");
+        let base = it.base_for(Some("localhost:7373"));
+        assert_eq!(base, "https://flows.example.com");
     }
 
     #[test]

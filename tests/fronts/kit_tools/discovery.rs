@@ -1,5 +1,6 @@
 //! What `discover_tools`, `request_connection` and `list_connections` find and say.
 
+use flowstone_fronts::kit::connecting::Place;
 use flowstone_fronts::kit::tools::{discover_tools, list_connections, request_connection};
 use flowstone_stores::memory::{Memory, MemoryOptions};
 use serde_json::{Value as Json, json};
@@ -170,7 +171,8 @@ fn a_person_completes_a_request() {
         let id = id.rsplit(' ').next().expect("an id");
         let asked = flowstone_fronts::kit::connecting::find(&project.engine, id).await;
         let asked = asked.expect("a request");
-        assert_eq!(asked.variable, "BILLING_KEY_OF_THIS_TEST");
+        let variable = Place::Variable("BILLING_KEY_OF_THIS_TEST".to_owned());
+        assert_eq!(asked.place, variable);
         assert_eq!(asked.missing, None);
         let complete =
             |secret| flowstone_fronts::kit::connecting::complete(&project.engine, &asked, secret);

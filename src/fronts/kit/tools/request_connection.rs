@@ -13,8 +13,8 @@ use crate::kit::tool::{Answer, Arguments, Bound, InTest, Permission, Tool};
 pub const TOOL: Tool = Tool {
     name: "request_connection",
     description: "Asks the person for a connection that `discover_tools` showed as `needs_auth` or `needs_input`. It does not \
-                  wait. Give the person the `command` of the answer, and stop until they have completed it: only they see the \
-                  secret. `ready` means that nothing is needed.",
+                  wait. Give the person the `url` of the answer, or else its `command`, and stop until they have completed it: \
+                  only they see the secret. `ready` means that nothing is needed.",
     input,
     output,
     bound: &[Bound::Flow, Bound::Workspace],

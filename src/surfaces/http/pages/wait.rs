@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use axum::body::Body;
 use axum::extract::{Extension, Path, RawQuery, State};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use flowstone_engine::form::FieldProblem;
 use flowstone_engine::links::{LinkError, LinkedAnswer, LinkedWait};
@@ -17,15 +17,12 @@ use flowstone_engine::token::Scope;
 use flowstone_engine::waits::{Caller as Decider, WaitError};
 use flowstone_engine::{Answering, EngineError};
 
-use super::{FORM_POLICY, page};
+use super::{FORM_POLICY, form, page, see_other};
 use crate::http::access::{Caller, ProofClass};
 use crate::http::problem::{Problem, codes};
-use crate::http::request::{bytes, decoded};
 use crate::http::server::{EngineContext, Peer, Shared};
 use crate::pages::{self, WaitPage};
 
-/// Maximum size of a form.
-const FORM_MAX: usize = 64 << 10;
 /// The last part of the address of the page after a decision.
 const DONE: &str = "done";
 /// Who a decision by a link is attributed to: a link proves nothing about a person.
@@ -48,7 +45,7 @@ pub(super) async fn show(
     RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
     refuse_other_workspaces(&server, &workspace)?;
-    let mut query = pairs(query.as_deref().unwrap_or_default())?;
+    let mut query = form::pairs(query.as_deref().unwrap_or_default())?;
     let Some(token) = query.remove("token") else {
         return match action == DONE {
             true => done(&server, id, query).await,
@@ -99,8 +96,8 @@ pub(super) async fn decide(
     body: Body,
 ) -> Result<Response, Problem> {
     refuse_other_workspaces(&server, &workspace)?;
-    let mut form = read_form(&headers, body).await?;
-    let mut query = pairs(query.as_deref().unwrap_or_default())?;
+    let mut form = form::read(&headers, body).await?;
+    let mut query = form::pairs(query.as_deref().unwrap_or_default())?;
     let token = form.remove("token").or_else(|| query.remove("token"));
     let Some(token) = token else {
         return Err(refused(&server, peer));
@@ -126,19 +123,11 @@ pub(super) async fn decide(
             action,
             receipt: (expires, signature),
         } => {
-            let base = server.settings.base.split_once("://");
-            let rest = base.map_or("", |(_, rest)| rest);
-            let below = rest.split_once('/').map_or("", |(_, below)| below);
-            let start = if below.is_empty() { "" } else { "/" };
             let action = segment(&action);
             let target = format!(
-                "{start}{below}/{workspace}/waits/{wait_id}/{DONE}?action={action}&expires={expires}&signature={signature}"
+                "/{workspace}/waits/{wait_id}/{DONE}?action={action}&expires={expires}&signature={signature}"
             );
-            let mut response = page(StatusCode::SEE_OTHER, String::new(), FORM_POLICY);
-            let target = HeaderValue::from_str(&target)
-                .map_err(|_| Problem::malformed("the address has a part that is not a name"))?;
-            response.headers_mut().insert(header::LOCATION, target);
-            Ok(response)
+            see_other(&server, &target)
         }
     }
 }
@@ -345,34 +334,4 @@ fn counted(server: &Shared, Peer(peer): Peer, problem: Problem) -> Problem {
     server.metrics.refused("link");
     let refused = server.failures.note(peer.ip(), class, Instant::now());
     refused.unwrap_or(problem)
-}
-
-/// Reads a form that was sent by a page.
-async fn read_form(headers: &HeaderMap, body: Body) -> Result<BTreeMap<String, String>, Problem> {
-    let kind = headers.get(header::CONTENT_TYPE);
-    let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    let name = kind.split(';').next().unwrap_or_default().trim();
-    if !name.eq_ignore_ascii_case("application/x-www-form-urlencoded") {
-        return Err(Problem::new(
-            StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            codes::MEDIA_TYPE,
-            format!("expected a form of type `application/x-www-form-urlencoded`, got `{name}`"),
-        ));
-    }
-    let bytes = bytes(body, FORM_MAX).await?;
-    let text = String::from_utf8(bytes).map_err(|_| Problem::malformed("the form is not UTF-8"))?;
-    pairs(&text)
-}
-
-/// Reads names and values, each name once. Names that nobody knows are of others: mail programs add some to links.
-fn pairs(text: &str) -> Result<BTreeMap<String, String>, Problem> {
-    let mut found = BTreeMap::new();
-    for pair in text.split('&').filter(|pair| !pair.is_empty()) {
-        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-        let (name, value) = (decoded(name, true)?, decoded(value, true)?);
-        if found.insert(name, value).is_some() {
-            return Err(Problem::malformed("a field is given twice"));
-        }
-    }
-    Ok(found)
 }

@@ -1,0 +1,209 @@
+//! Calls of the build kit that take long: progress, the end of their time, and clients that leave.
+
+use std::io::Write as _;
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::api::{Api, Reply};
+use crate::program::Scratch;
+
+const SETTINGS: &str = r#"{:allow {:net ["127.0.0.1"]}
+ :kit {:permissions {:test_run :allow :test_subscription :allow}}}"#;
+/// How long a cancel may take to arrive.
+const LONGEST: Duration = Duration::from_secs(60);
+
+/// A project whose flow `mail` takes ten minutes.
+fn project() -> Scratch {
+    let scratch = Scratch::new();
+    scratch.write("flowstone.edn", SETTINGS);
+    push(&scratch, "(flow/step :sleep :long {:millis 600000})");
+    scratch
+}
+
+fn push(scratch: &Scratch, body: &str) {
+    let file = scratch.write("mail.edn", format!("{{:slug :mail :flow '{body}}}"));
+    let file = file.display().to_string();
+    scratch.run(&["flows", "push", &file, "--force"]).ok();
+}
+
+/// A client of the kit's server with a session.
+struct Client<'a> {
+    api: &'a Api,
+    session: String,
+}
+
+impl Client<'_> {
+    fn begin(api: &Api) -> Client<'_> {
+        let mut client = Client {
+            api,
+            session: String::new(),
+        };
+        let params = json!({"protocolVersion": "2025-11-25", "capabilities": {},
+                            "clientInfo": {"name": "test", "version": "1"}});
+        let reply = client
+            .send(&json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}));
+        let session = reply.header("mcp-session-id").expect("a session");
+        session.clone_into(&mut client.session);
+        client
+    }
+
+    fn send(&self, message: &Value) -> Reply {
+        let token = format!("authorization: Bearer {}", self.api.token);
+        let session = format!("mcp-session-id: {}", self.session);
+        let mut headers = vec![&*token, "content-type: application/json"];
+        if !self.session.is_empty() {
+            headers.push(&session);
+        }
+        let what = "POST /mcp/kit/mail";
+        self.api.request(what, &headers, &message.to_string())
+    }
+
+    fn call(&self, id: u32, tool: &str, (arguments, meta): (&Value, &Value)) -> Reply {
+        let params = json!({"name": tool, "arguments": arguments, "_meta": meta});
+        self.send(&json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}))
+    }
+}
+
+#[test]
+fn a_call_reports_progress_every_five_seconds_and_ends_in_its_time() {
+    let scratch = project();
+    let api = Api::serve(&scratch);
+    let client = Client::begin(&api);
+    let arguments = json!({"connection_id": "local", "timeout_s": 6,
+                           "data": {"event_key": "flow.orders.completed"}});
+    scratch.write("flows/orders.edn", "{:slug :orders :flow '1}");
+    let begun = Instant::now();
+    let (with, without) = std::thread::scope(|scope| {
+        let call = |id, meta: Value| {
+            let (client, arguments) = (&client, &arguments);
+            scope.spawn(move || client.call(id, "test_subscription", (arguments, &meta)))
+        };
+        let with = call(2, json!({"progressToken": "p-1"}));
+        let without = call(3, json!({}));
+        (
+            with.join().expect("an answer"),
+            without.join().expect("an answer"),
+        )
+    });
+    let took = begun.elapsed();
+    assert!(took >= Duration::from_secs(6), "{took:?}");
+    for reply in [&with, &without] {
+        let answer = reply.json();
+        let result = &answer["result"];
+        assert_eq!(result["isError"], true, "{answer}");
+        assert_eq!(result["structuredContent"]["code"], "no_event", "{answer}");
+    }
+    let lines = with.body.lines();
+    let lines = lines.filter_map(|line| line.strip_prefix("data: "));
+    let messages = lines.filter_map(|text| serde_json::from_str::<Value>(text).ok());
+    let progress: Vec<Value> = messages
+        .filter(|message| message["method"] == "notifications/progress")
+        .collect();
+    assert_eq!(progress.len(), 1, "{with:?}");
+    assert_eq!(progress[0]["params"]["progressToken"], "p-1");
+    assert_eq!(progress[0]["params"]["progress"], 5);
+    assert!(!without.body.contains("notifications/progress"));
+}
+
+/// Returns the run of the test, if it is in a state.
+fn tested(api: &Api, status: &str) -> Option<Value> {
+    let runs = api.get("/api/v1/runs?flow=mail").json();
+    let runs = runs["runs"].as_array().expect("runs").clone();
+    let mut runs = runs.into_iter();
+    runs.find(|run| run["startedBy"] == "test" && run["status"] == *status)
+}
+
+/// Waits until the run of the test is in a state.
+#[track_caller]
+fn wait_for(api: &Api, status: &str) -> Value {
+    let begun = Instant::now();
+    loop {
+        if let Some(run) = tested(api, status) {
+            return run;
+        }
+        assert!(begun.elapsed() < LONGEST, "no test is {status}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn a_cancelled_request_ends_the_test_that_it_started() {
+    let scratch = project();
+    let api = Api::serve(&scratch);
+    let client = Client::begin(&api);
+    let arguments = json!({"inputs": {}});
+    let begun = Instant::now();
+    let reply = std::thread::scope(|scope| {
+        let called = scope.spawn(|| client.call(7, "test_run", (&arguments, &json!({}))));
+        wait_for(&api, "waiting");
+        let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled",
+                            "params": {"requestId": 7, "reason": "changed my mind"}});
+        assert_eq!(client.send(&cancel).status, 202);
+        called.join().expect("an answer")
+    });
+    assert!(begun.elapsed() < LONGEST, "{reply:?}");
+    assert!(!reply.body.contains("verdict"), "{reply:?}");
+    let run = wait_for(&api, "cancelled");
+    let shown = api.get(&format!(
+        "/api/v1/runs/{}",
+        run["id"].as_str().expect("an id")
+    ));
+    assert!(shown.body.contains("test_interrupted"), "{shown:?}");
+}
+
+#[test]
+fn a_closed_request_ends_the_test_that_it_started() {
+    let scratch = project();
+    let api = Api::serve(&scratch);
+    let mut stream = TcpStream::connect(&api.address).expect("somebody listens");
+    let (host, token, body) = (&api.address, &api.token, r#"{"inputs": {}}"#);
+    write!(
+        stream,
+        "POST /api/tools/test_run HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {token}\r\nx-flowstone-flow: mail\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .expect("sent");
+    wait_for(&api, "waiting");
+    drop(stream);
+    wait_for(&api, "cancelled");
+}
+
+#[test]
+fn a_test_that_calls_the_kit_over_mcp_is_refused() {
+    let scratch = project();
+    let api = Api::serve(&scratch);
+    let own = format!(
+        "{{:allow {{:net [\"127.0.0.1\"]}}
+          :kit {{:permissions {{:test_run :allow :commit_revision :allow}}}}
+          :connections {{:own {{:backend :mcp :base-url \"http://{}/mcp/kit/mail\"
+                               :auth {{:type :bearer :secret-ref :own-token}}}}}}}}",
+        api.address
+    );
+    // The command reads it; the server has its own settings.
+    scratch.write("flowstone.edn", own);
+    scratch.write(".env", format!("OWN_TOKEN={}\n", api.token));
+    for (tool, arguments, code) in [
+        ("test_run", "{:inputs {}}", "recursion_refused"),
+        (
+            "commit_revision",
+            "{:delta {:set {:parameters {:files {\"notes.md\" \"x\"}}}}}",
+            "refused_in_test",
+        ),
+    ] {
+        let text = format!(
+            "{{:slug :mail :mcp [{{:id :f/own :connection :own}}]
+              :flow '(try (pr-str (flow/step :mcp :again {{:adapter :f/own :tool \"{tool}\" :arguments {arguments}}}))
+                          (catch Exception e (pr-str (ex-message e) (ex-data e))))}}"
+        );
+        let file = scratch.write("mail.edn", text).display().to_string();
+        scratch.run(&["flows", "push", &file, "--force"]).ok();
+        let arguments = r#"{"inputs": {}}"#;
+        let ran = scratch.run(&["kit", "test_run", "--flow", "mail", "--json", arguments]);
+        assert!(ran.out.contains(code), "{tool}: {ran:?}");
+    }
+    let runs = api.get("/api/v1/runs?flow=mail").json();
+    let runs = runs["runs"].as_array().expect("runs");
+    assert_eq!(runs.len(), 2, "no test started another: {runs:?}");
+}
