@@ -11,8 +11,7 @@ use crate::program::Scratch;
 const FORM: &str = "content-type: application/x-www-form-urlencoded";
 const SETTINGS: &str = r#"{:connections {:billing {:base-url "https://billing.example.com" :auth {:type :bearer :secret-ref :billing-of-the-pages}}}
  :kit {:enable [:list_connections]}}"#;
-const SECRET: &str = "s3cret-of-a-person$\"x";
-/// The secret as a browser sends it.
+/// A secret, as a browser sends it.
 const SENT: &str = "s3cret-of-a-person%24%22x";
 const FLOW: &str =
     "{:slug :digest :flow '(flow/step :function :greet {:code '(fn [_] \"hello <b>\") :input {}})}";
@@ -124,7 +123,7 @@ fn has_headers_of_a_page(reply: &Reply) {
             "default-src 'none'; style-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
         ),
         ("referrer-policy", "same-origin"),
-        ("x-frame-options", "DENY"),
+        ("x-frame-options", "deny"),
         ("x-content-type-options", "nosniff"),
         ("content-type", "text/html; charset=utf-8"),
     ] {

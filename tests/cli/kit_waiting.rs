@@ -18,6 +18,7 @@ const LONGEST: Duration = Duration::from_secs(60);
 fn project() -> Scratch {
     let scratch = Scratch::new();
     scratch.write("flowstone.edn", SETTINGS);
+    scratch.write("flows/orders.edn", "{:slug :orders :flow '1}");
     push(&scratch, "(flow/step :sleep :long {:millis 600000})");
     scratch
 }
@@ -73,7 +74,6 @@ fn a_call_reports_progress_every_five_seconds_and_ends_in_its_time() {
     let client = Client::begin(&api);
     let arguments = json!({"connection_id": "local", "timeout_s": 6,
                            "data": {"event_key": "flow.orders.completed"}});
-    scratch.write("flows/orders.edn", "{:slug :orders :flow '1}");
     let begun = Instant::now();
     let (with, without) = std::thread::scope(|scope| {
         let call = |id, meta: Value| {
