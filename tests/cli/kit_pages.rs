@@ -393,21 +393,9 @@ fn ask(api: &Api, agent: &str) -> Link {
     Link::read(api, &error["details"]["url"])
 }
 
-#[test]
-fn a_person_decides_about_a_call_on_its_page() {
-    let scratch = Scratch::new();
-    let api = Api::serve_logged(&scratch, "trace");
-    let agent = token(
-        &scratch,
-        &["agent<1>", "--scope", "edit", "--scope", "approve"],
-    );
-    let reader = token(&scratch, &["reader", "--scope", "read"]);
-    let elsewhere = token(
-        &scratch,
-        &["elsewhere", "--scope", "approve", "--flow", "other"],
-    );
-    let link = ask(&api, &agent);
-    let page = link.look(&api);
+/// Returns the page of the approval of an agent with a hostile name.
+fn shows_the_call(api: &Api, link: &Link) -> Reply {
+    let page = link.look(api);
     assert_eq!(page.status, 200, "{page:?}");
     has_headers_of_a_page(&page);
     for shown in [
@@ -424,6 +412,24 @@ fn a_person_decides_about_a_call_on_its_page() {
     ] {
         assert!(page.body.contains(shown), "no {shown} in {}", page.body);
     }
+    page
+}
+
+#[test]
+fn a_person_decides_about_a_call_on_its_page() {
+    let scratch = Scratch::new();
+    let api = Api::serve_logged(&scratch, "trace");
+    let agent = token(
+        &scratch,
+        &["agent<1>", "--scope", "edit", "--scope", "approve"],
+    );
+    let reader = token(&scratch, &["reader", "--scope", "read"]);
+    let elsewhere = token(
+        &scratch,
+        &["elsewhere", "--scope", "approve", "--flow", "other"],
+    );
+    let link = ask(&api, &agent);
+    let page = shows_the_call(&api, &link);
     assert!(!page.body.contains(&agent));
     for (form, status, shown) in [
         ("&decision=approve", 403, "is not accepted"),

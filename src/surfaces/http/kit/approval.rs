@@ -212,7 +212,7 @@ async fn decided(
     let (project, by) = ((&cx.engine, &cx.catalog), Decider::of(&token));
     match approval.decide(project, is_approved, &by).await {
         Ok(()) => Ok(Sent::Decided {
-            decision: *decision,
+            decision,
             receipt: cx.engine.sign_receipt(&approval.id, decision)?,
         }),
         Err(Undecided::OutOfReach) => again(StatusCode::FORBIDDEN, elsewhere).await,
