@@ -77,6 +77,7 @@ impl Engine {
         version: &VersionRow,
         target: Option<Target>,
     ) -> Result<Checked, EngineError> {
+        self.read_registered().await?;
         let texts = texts_of(&*self.services.stores.registry, version).await?;
         let mut checked = self.check_version(session, &version.flow.slug, &texts);
         pin(&mut checked, version, target);

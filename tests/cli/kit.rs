@@ -571,7 +571,15 @@ fn the_kit_is_not_for_users_of_an_app_and_its_texts_need_the_right_to_read() {
     let user = token(
         &scratch,
         &[
-            "user", "--kind", "user", "--user", "u1", "--scope", "read", "--scope", "run",
+            "user",
+            "--kind",
+            "user",
+            "--subject",
+            "u1",
+            "--scope",
+            "read",
+            "--scope",
+            "run",
         ],
     );
     let reply = call_as(&api, &user, "read_config", &json!({}));
