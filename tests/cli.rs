@@ -124,6 +124,7 @@ mod kit_killed;
 mod kit_pages;
 #[cfg(unix)]
 mod kit_playbook;
+mod kit_rules;
 mod kit_secrets;
 #[cfg(unix)]
 mod kit_test_run;

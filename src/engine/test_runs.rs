@@ -4,7 +4,7 @@
 //! is a test too, and it belongs to its caller: nothing of it continues once the caller has what it wants or is gone. What a
 //! run shows is read before it is ended, so the evidence has no step that ending it caused.
 
-pub(crate) mod evidence;
+mod evidence;
 
 use std::future::Future;
 use std::pin::pin;

@@ -5,12 +5,13 @@ use flowstone_lang::value::Value;
 use super::{RunReport, StepReport, StepStatus};
 use crate::codec;
 use crate::flow::name_of;
-use crate::test_runs::evidence::is_not_made;
 
 /// The step types whose steps inside are a conversation.
 const KINDS: &[&str] = &["agent", "llm"];
 /// The id of a model's turn.
 pub(crate) const TURN: &str = "turn";
+/// What the reason begins with for which a call was not made.
+const NOT_MADE: &str = "not performed";
 
 /// The conversation of one agent.
 #[derive(Debug, Clone, PartialEq)]
@@ -267,4 +268,11 @@ fn objective(request: &str) -> Option<String> {
         }
     }
     Some(text)
+}
+
+/// Tells whether a call was withheld, which is not an error of the tool.
+pub(crate) fn is_not_made(result: Option<&Value>) -> bool {
+    let error = result.and_then(|result| result.get("error"));
+    let text = error.and_then(Value::as_str);
+    text.is_some_and(|text| text.starts_with(NOT_MADE))
 }

@@ -14,15 +14,13 @@ use crate::flow::name_of;
 use crate::ids::RunId;
 use crate::json::items;
 use crate::ports::{Entry, EntryKind, WaitFilter, WaitRow};
-use crate::report::conversation::{TURN, step_id};
+use crate::report::conversation::{TURN, is_not_made, step_id};
 use crate::report::packaged_request;
 
 /// How deep runs that call runs are read.
 const MOST_DEEP: usize = 64;
 /// The id of the wait for an approval in an agent.
 const APPROVAL: &str = "approval";
-/// What the reason begins with for which a call was not made.
-const NOT_MADE: &str = "not performed";
 
 /// What a run and the runs below it did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -415,13 +413,6 @@ impl Call {
     fn is_settled(&self, evidence: &Evidence) -> bool {
         !evidence.approvals.contains(&self.name)
     }
-}
-
-/// Tells whether a call was withheld, which is not an error of the tool.
-pub(crate) fn is_not_made(result: Option<&Value>) -> bool {
-    let error = result.and_then(|result| result.get("error"));
-    let text = error.and_then(Value::as_str);
-    text.is_some_and(|text| text.starts_with(NOT_MADE))
 }
 
 /// Tells whether an entry asks a person about a step.
