@@ -11,6 +11,7 @@ mod call;
 mod cancel;
 mod child;
 mod compensate;
+mod deadline;
 mod debug;
 mod draft;
 mod dry_run;

@@ -63,7 +63,7 @@ pub mod worker;
 pub use flowstone_flow::{Interrupt, bindings::TestMode, retention::Retention};
 pub(crate) use flowstone_flow::{
     SessionUse, approval, bindings, call_flow, doubt, expect, flow, format, libraries, metering,
-    natives, packaged, permission, retention, retry, schedule, step,
+    natives, packaged, permission, retention, retry, schedule, step, total_timeout,
 };
 pub use flowstone_model::{
     blob, changeset, codec, diagnostic, duration, feed_event, form, ids, installation, json, kv,

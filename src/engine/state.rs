@@ -149,6 +149,8 @@ pub(crate) struct Policy<'c> {
     /// Whether each attempt is journaled before it begins, because it changes something outside.
     pub journals_attempts: bool,
     pub retry: &'c retry::Policy,
+    /// When the step has to end: no attempt begins then or later.
+    pub deadline_ms: Option<i64>,
     pub on_error: OnError,
     pub on_doubt: &'c OnDoubt,
     /// Whether a person decides if the step may run.

@@ -15,7 +15,7 @@ use crate::error::EngineError;
 use crate::ids::RunId;
 use crate::ports::{
     BATCH_KEY, CHILD_KEY, Completion, Durability, JOB_KEY, Refusal, SignalFilter, SignalRow,
-    Target, WaitAnswer, WaitEnding, WaitFilter, WaitRow, WaitsAnswer,
+    Target, WaitAnswer, WaitEnding, WaitFilter, WaitRow, WaitState, WaitsAnswer,
 };
 
 /// The person who answers.
@@ -81,6 +81,15 @@ pub struct Remark {
     pub fields: Vec<(String, Value)>,
 }
 
+/// The time for which a run waited for answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Asked {
+    /// Milliseconds in which at least one question was open.
+    pub millis: i64,
+    /// A question is open now.
+    pub is_open: bool,
+}
+
 /// A wait with everything that can be shown of it.
 #[derive(Debug)]
 pub struct WaitReport {
@@ -130,6 +139,69 @@ impl Engine {
             }
         }
         Ok(found)
+    }
+
+    /// Returns all waits of a run, and of the runs that it has called, with those that are over.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn all_waits_below(&self, run: &RunId) -> Result<Vec<WaitRow>, EngineError> {
+        self.waits_since(run, i64::MIN).await
+    }
+
+    /// Returns the waits of a run, and of the runs that it has called, that were open after a time.
+    async fn waits_since(&self, run: &RunId, from_ms: i64) -> Result<Vec<WaitRow>, EngineError> {
+        let (mut found, mut runs) = (Vec::new(), vec![run.clone()]);
+        while let Some(run) = runs.pop() {
+            let filter = WaitFilter {
+                run: Some(run),
+                all: true,
+                ..WaitFilter::default()
+            };
+            for wait in self.services.stores.waits.list(filter).await? {
+                let is_over = wait.decided_ms.is_some_and(|end_ms| end_ms <= from_ms);
+                match wait.key.strip_prefix(CHILD_KEY) {
+                    _ if is_over => {}
+                    Some(child) => runs.push(RunId::from_text(child.to_owned())),
+                    None if wait.is_question() => found.push(wait),
+                    None => {}
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// Returns for how long a run, or a run that it has called, waited for an answer since a time.
+    pub(crate) async fn asked_since(
+        &self,
+        run: &RunId,
+        from_ms: i64,
+        now_ms: i64,
+    ) -> Result<Asked, EngineError> {
+        let (mut spans, mut is_open) = (Vec::new(), false);
+        for wait in self.waits_since(run, from_ms).await? {
+            let end_ms = match (wait.state, wait.decided_ms) {
+                (WaitState::Open, _) => {
+                    is_open = true;
+                    now_ms
+                }
+                (_, Some(end_ms)) => end_ms,
+                // Its run ended first, or gave up the step.
+                (_, None) => {
+                    let row = self.run_row(&wait.run).await?;
+                    row.ended_ms.unwrap_or(wait.opened_ms)
+                }
+            };
+            spans.push((wait.opened_ms.max(from_ms), end_ms.min(now_ms)));
+        }
+        spans.sort_unstable();
+        let (mut millis, mut reached_ms) = (0, from_ms);
+        for (start_ms, end_ms) in spans {
+            let start_ms = start_ms.max(reached_ms);
+            millis += (end_ms - start_ms).max(0);
+            reached_ms = reached_ms.max(end_ms);
+        }
+        Ok(Asked { millis, is_open })
     }
 
     /// Returns kept signals, and signals that their waits refused.

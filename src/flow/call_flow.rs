@@ -19,6 +19,7 @@ pub const OPTIONS: &[&str] = &[
     "priority",
     "retry",
     "timeout",
+    "total-timeout",
     "version",
     "workflow-id",
 ];

@@ -39,6 +39,7 @@ mod session_use;
 pub mod spec;
 pub mod step;
 pub mod tools;
+pub mod total_timeout;
 pub mod workspace;
 
 pub use flowstone_model::{

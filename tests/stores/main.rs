@@ -41,6 +41,7 @@ mod saga;
 mod search;
 mod simulation;
 mod tokens;
+mod total_timeout;
 mod triggers;
 mod upkeep;
 mod vault;
@@ -83,6 +84,7 @@ mod memory {
     mod saga;
     mod search;
     mod tokens;
+    mod total_timeout;
     mod triggers;
     mod upkeep;
     mod versions;

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use flowstone_lang::value::{Exception, Map, Stop, Value};
 
 use super::call::{StepCall, exception_at};
+use super::deadline::out_of_time;
 use super::requests::{Performed, Request};
 use super::wait::sleeps_too_long;
 use super::{Executor, Halt, handles};
@@ -21,13 +22,10 @@ use crate::observer::RunEvent;
 use crate::ports::{Change, Entry, EntryKind, StoreError, StoreOp};
 use crate::scoped;
 use crate::state::Event;
-use crate::step::{Effect, Outcome, Retry, StepError};
+use crate::step::{Effect, Outcome, StepError};
 
 /// Maximum time for which an interrupted run lets an external effect finish, so that it is not in doubt.
 const GRACE: Duration = Duration::from_secs(5);
-
-/// The deadline of code is in milliseconds, so code can be stopped this much before the step's timeout.
-const ROUNDING: Duration = Duration::from_millis(2);
 
 /// Interval at which the store is checked for a cancellation of the run.
 const POLL_EVERY: Duration = Duration::from_millis(500);
@@ -43,6 +41,10 @@ impl Executor<'_> {
     ) -> Result<Performed, Halt> {
         let call = request.call;
         self.check_interrupt()?;
+        if let Some(late) = self.check_deadline(call).await? {
+            return Ok(late);
+        }
+        request.policy.deadline_ms = call.deadline_ms.get();
         let under_way = handles::Attempt::begin(call.effect).await;
         self.begin_attempt(request).await?;
         call.attempts.set(attempt);
@@ -323,6 +325,7 @@ impl Executor<'_> {
                     Some(timeout) if millis > crate::duration::millis(timeout) => {
                         Performed::failed(sleeps_too_long(call, millis))
                     }
+                    _ if self.is_late(call, until_ms) => Performed::failed(out_of_time(call)),
                     _ => Performed::Event(Event::Sleeps { until_ms, value }),
                 }
             }
@@ -402,16 +405,23 @@ impl Executor<'_> {
         mut performing: Pin<&mut impl Future<Output = Result<Outcome, StepError>>>,
     ) -> Result<Result<Outcome, StepError>, Halt> {
         let began = Instant::now();
+        let limit = call.time_limit(self.now_ms());
         let timeout = async {
-            match call.timeout {
-                Some(timeout) => tokio::time::sleep(timeout).await,
+            match limit {
+                Some(limit) => {
+                    tokio::time::sleep(limit.duration).await;
+                    limit.reached(call)
+                }
                 None => std::future::pending().await,
             }
         };
         tokio::select! {
             biased;
-            outcome = &mut performing => Ok(outcome.map_err(|error| or_timed_out(call, began, error))),
-            () = timeout => Ok(Err(timed_out(call))),
+            outcome = &mut performing => Ok(outcome.map_err(|error| match limit {
+                Some(limit) => limit.or_reached(call, began, error),
+                None => error,
+            })),
+            late = timeout => Ok(Err(late)),
             halt = self.halted() => {
                 // An external effect in progress is allowed to finish, so that its outcome is known.
                 if call.effect == Effect::External && matches!(halt, Halt::Interrupted)
@@ -508,26 +518,4 @@ fn entries(map: &Map) -> Vec<(Value, Value)> {
     map.iter()
         .map(|(key, value)| (key.clone(), value.clone()))
         .collect()
-}
-
-/// Returns the error of the timeout for code that was stopped at the step's timeout, and other errors as they are.
-pub(super) fn or_timed_out(call: &StepCall<'_>, began: Instant, error: StepError) -> StepError {
-    let is_at_end = call
-        .timeout
-        .is_some_and(|timeout| began.elapsed() + ROUNDING >= timeout);
-    match error.code == StepError::STOPPED && is_at_end {
-        true => timed_out(call),
-        false => error,
-    }
-}
-
-pub(super) fn timed_out(call: &StepCall<'_>) -> StepError {
-    let seconds = call.timeout.unwrap_or_default().as_secs_f64();
-    StepError::new(
-        "E0520",
-        "timeout",
-        format!("the step did not finish within its timeout of {seconds} s"),
-    )
-    .retry(Retry::Backoff)
-    .hint("give it more time with `:timeout`, or another try with `:retry`")
 }

@@ -31,6 +31,7 @@ use crate::redact::{self, Redactor, SECRET};
 use crate::retry;
 use crate::state::{End, OnError, Policy, State};
 use crate::step::{Effect, Retry, Step, StepContext, StepError, StepRequest, StepSpec};
+use crate::total_timeout::TotalTimeout;
 
 /// Maximum number of characters of a request that are kept for display.
 const REQUEST_SHOWN: usize = 600;
@@ -70,6 +71,12 @@ pub(super) struct StepCall<'a> {
     pub effect: Effect,
     pub retry: retry::Policy,
     pub timeout: Option<Duration>,
+    /// The limit of all attempts together.
+    pub total: Option<TotalTimeout>,
+    /// The start of the request, as far as it is known.
+    pub since_ms: Cell<Option<i64>>,
+    /// When the request has to end, as of its last attempt.
+    pub deadline_ms: Cell<Option<i64>>,
     pub idempotency_key: String,
     pub on_error: OnError,
     pub on_doubt: OnDoubt,
@@ -136,6 +143,7 @@ impl StepCall<'_> {
         Policy {
             journals_attempts: self.effect == Effect::External,
             retry: &self.retry,
+            deadline_ms: None,
             on_error: self.on_error,
             on_doubt: &self.on_doubt,
             confirms: self.confirm.is_some(),
@@ -190,7 +198,9 @@ impl StepCall<'_> {
     }
 
     pub(super) fn context(&self, executor: &Executor<'_>, attempt: u32) -> StepContext {
-        let timeout = self.timeout.map(duration::millis);
+        let now_ms = executor.now_ms();
+        let limit = self.time_limit(now_ms);
+        let limit = limit.map(|limit| duration::millis(limit.duration));
         StepContext::new(
             executor.scope.clone(),
             StepRequest {
@@ -198,7 +208,7 @@ impl StepCall<'_> {
                 kind: self.spec.kind,
                 attempt,
                 idempotency_key: self.idempotency_key.clone(),
-                deadline_ms: timeout.map(|millis| executor.now_ms().saturating_add(millis)),
+                deadline_ms: limit.map(|millis| now_ms.saturating_add(millis)),
                 pass: executor.facts.pass,
             },
         )
@@ -242,6 +252,7 @@ impl Executor<'_> {
             self.compare(&call, &recorded)?;
         }
         call.is_request_kept.set(recorded.request.is_some());
+        call.since_ms.set(recorded.began_ms);
         if let State::Child(run) = &recorded.progress.state {
             branch.set_child(run.clone(), crate::call_flow::close(&call.config));
         }
@@ -438,6 +449,9 @@ impl Executor<'_> {
             effect,
             retry: retry::Policy::of(&config, effect)?.within(self.limits().attempts)?,
             timeout: config.get("timeout").and_then(duration::of_value),
+            total: TotalTimeout::of(option("total-timeout"))?,
+            since_ms: Cell::new(None),
+            deadline_ms: Cell::new(None),
             idempotency_key: text("idempotency-key")
                 .unwrap_or_else(|| format!("{}/{at}", self.pass_name())),
             on_error: match name("on-error").as_deref() {

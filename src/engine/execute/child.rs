@@ -3,10 +3,13 @@
 //! The state of a child is in its own row. The wait that its end completes only wakes this run, so a signal that
 //! arrives twice, or without an open wait, changes nothing.
 
+use std::time::Duration;
+
 use flowstone_lang::value::{Exception, Value};
 
 use super::branch::{Branch, Waiting};
 use super::call::StepCall;
+use super::deadline::out_of_time;
 use super::requests::{Performed, Request};
 use super::{Executor, Halt, Stay};
 use crate::error::EngineError;
@@ -58,6 +61,15 @@ impl Executor<'_> {
         let mut blocked_on = None;
         loop {
             let row = self.engine.run_row(&child).await?;
+            let check_ms = self.set_deadline(call).await?;
+            let end_ms = match row.status.is_final() {
+                true => row.ended_ms.unwrap_or(row.updated_ms),
+                false => self.now_ms(),
+            };
+            if self.is_late(call, end_ms) {
+                return self.child_is_late(request, &row).await;
+            }
+            request.policy.deadline_ms = call.deadline_ms.get();
             if row.status.is_final() {
                 return self.child_ended(request, &row).await;
             }
@@ -76,7 +88,7 @@ impl Executor<'_> {
                 None => format!("`{}` waits for run {child}", call.title),
             };
             blocked_on.get_or_insert_default();
-            self.wait_for_child(call, reason).await?;
+            self.wait_for_child(call, reason, check_ms).await?;
         }
     }
 
@@ -92,10 +104,30 @@ impl Executor<'_> {
             self.observer.clone(),
             &self.options,
         );
-        let halt = tokio::select! {
-            biased;
-            outcome = executed.outcome() => return self.child_outcome(outcome),
-            halt = self.halted() => halt,
+        let halt = loop {
+            let check_ms = self.set_deadline(call).await?;
+            if self.is_late(call, self.now_ms()) {
+                self.leave_child(&call.branch);
+                executed.leave();
+                let _ = executed.outcome().await;
+                return Ok(None);
+            }
+            // Like the timeout of an attempt, not a sleeper of a simulated clock: that would skip the work of the child.
+            let checked = async {
+                match check_ms.map(|check_ms| check_ms.saturating_sub(self.now_ms())) {
+                    Some(left) => {
+                        let left = u64::try_from(left).unwrap_or(0);
+                        tokio::time::sleep(Duration::from_millis(left)).await;
+                    }
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                outcome = executed.outcome() => return self.child_outcome(outcome),
+                halt = self.halted() => break halt,
+                () = checked => {}
+            }
         };
         if matches!(halt, Halt::Cancelled { .. }) {
             self.leave_child(&call.branch);
@@ -148,12 +180,18 @@ impl Executor<'_> {
         }
     }
 
-    /// Suspends, or waits briefly.
-    async fn wait_for_child(&self, call: &StepCall<'_>, reason: String) -> Result<(), Halt> {
-        self.mark_waiting(call, &reason, None, Vec::new()).await?;
+    /// Suspends, or waits briefly. `check_ms`: when the deadline of the step is to be checked.
+    async fn wait_for_child(
+        &self,
+        call: &StepCall<'_>,
+        reason: String,
+        check_ms: Option<i64>,
+    ) -> Result<(), Halt> {
+        self.mark_waiting(call, &reason, check_ms, Vec::new())
+            .await?;
         let waiting = Waiting {
             reason,
-            due_ms: None,
+            due_ms: check_ms,
             stays: self.options.stay == Stay::Always,
         };
         if !waiting.stays {
@@ -183,6 +221,39 @@ impl Executor<'_> {
             .collect()
     }
 
+    /// Ends the step because its `:total-timeout` is over. A child that has not ended is left.
+    async fn child_is_late(
+        &self,
+        request: &mut Request<'_, '_>,
+        row: &RunRow,
+    ) -> Result<Performed, Halt> {
+        let call = request.call;
+        if !row.status.is_final() {
+            self.leave_child(&call.branch);
+        }
+        self.close_wait_for_child(request).await?;
+        let error = out_of_time(call)
+            .with("run", row.id.as_str())
+            .with("flow", row.flow.as_str());
+        Ok(Performed::failed(error))
+    }
+
+    /// Closes the wait for a child that the step no longer waits for.
+    async fn close_wait_for_child(&self, request: &Request<'_, '_>) -> Result<(), Halt> {
+        let call = request.call;
+        call.branch.take_child();
+        let path = wait_path(call, request.progress.attempts);
+        let wait = self.find_wait(&path).await?;
+        if wait.state != WaitState::Closed {
+            self.shared.journal.push(Change::CloseWait {
+                path: wait.path,
+                seen: wait.state,
+            });
+        }
+        self.awake();
+        Ok(())
+    }
+
     /// Handles the end of a child.
     async fn child_ended(
         &self,
@@ -191,15 +262,7 @@ impl Executor<'_> {
     ) -> Result<Performed, Halt> {
         let call = request.call;
         let attempt = request.progress.attempts;
-        call.branch.take_child();
-        let wait = self.find_wait(&wait_path(call, attempt)).await?;
-        if wait.state != WaitState::Closed {
-            self.shared.journal.push(Change::CloseWait {
-                path: wait.path,
-                seen: wait.state,
-            });
-        }
-        self.awake();
+        self.close_wait_for_child(request).await?;
         if row.status != RunStatus::Completed {
             return Ok(self.failed_attempt(failed(row)));
         }

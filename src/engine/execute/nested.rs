@@ -13,7 +13,6 @@ use std::time::Instant;
 
 use flowstone_lang::value::{Result as Evaluated, Signal, Span, Value};
 
-use super::attempt::{or_timed_out, timed_out};
 use super::branch::{Branch, Waiting, WaitingNow};
 use super::call::StepCall;
 use super::underway::Underway;
@@ -89,16 +88,20 @@ impl Executor<'_> {
             leaving: Leaving::default(),
             waiting: None,
         };
+        let limit = call.time_limit(self.now_ms());
         let mut timeout = pin!(async {
-            match call.timeout {
-                Some(timeout) => tokio::time::sleep(timeout).await,
+            match limit {
+                Some(limit) => {
+                    tokio::time::sleep(limit.duration).await;
+                    limit.reached(call)
+                }
                 None => std::future::pending().await,
             }
         });
         let ended = poll_fn(|cx| {
             loop {
                 if let Poll::Ready(outcome) = performing.as_mut().poll(cx) {
-                    return Poll::Ready(Ok(Some(outcome)));
+                    return Poll::Ready(Ok(Ok(outcome)));
                 }
                 within.begin(nested);
                 let done = match within.underway.poll(cx) {
@@ -115,14 +118,17 @@ impl Executor<'_> {
                 return Poll::Ready(Err(halt));
             }
             within.mark_waiting();
-            timeout.as_mut().poll(cx).map(|()| Ok(None))
+            timeout.as_mut().poll(cx).map(|late| Ok(Err(late)))
         });
         match ended.await? {
-            Some(outcome) => Ok(outcome.map_err(|error| or_timed_out(call, began, error))),
-            None => {
+            Ok(outcome) => Ok(outcome.map_err(|error| match limit {
+                Some(limit) => limit.or_reached(call, began, error),
+                None => error,
+            })),
+            Err(late) => {
                 // Open questions of nested steps must not be answered any more.
                 self.give_up(call.at.clone());
-                Ok(Err(timed_out(call)))
+                Ok(Err(late))
             }
         }
     }

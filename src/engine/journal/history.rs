@@ -133,6 +133,8 @@ pub(crate) struct Recorded {
     pub progress: Progress,
     /// The place of its last entry in the journal.
     pub place: usize,
+    /// The time of its first entry, in milliseconds since 1970.
+    pub began_ms: Option<i64>,
     /// The time at which it ended, in milliseconds since 1970.
     pub ended_ms: i64,
 }
@@ -356,6 +358,7 @@ impl History {
         recorded.what = entry.what;
         recorded.digest = entry.digest;
         recorded.place = place;
+        recorded.began_ms.get_or_insert(entry.at_ms);
         if matches!(entry.kind, EntryKind::Result | EntryKind::Error) {
             recorded.ended_ms = entry.at_ms;
         }

@@ -21,13 +21,10 @@ pub(super) fn decide(
     policy: &Policy<'_>,
 ) -> Decision {
     let round = progress.attempts.saturating_sub(progress.base);
-    match policy.retry.delay(round, &error, random) {
-        Some(delay) => retry(
-            progress,
-            &error,
-            now_ms.saturating_add(duration::millis(delay)),
-            false,
-        ),
+    let delay = policy.retry.delay(round, &error, random);
+    let due_ms = delay.map(|delay| now_ms.saturating_add(duration::millis(delay)));
+    match due_ms.filter(|due_ms| policy.deadline_ms.is_none_or(|end_ms| *due_ms < end_ms)) {
+        Some(due_ms) => retry(progress, &error, due_ms, false),
         None => for_good(error, policy),
     }
 }

@@ -355,6 +355,7 @@ fn random_rules(draws: &mut Draws) -> Rules {
         _ => Resolution::Retry,
     };
     Rules {
+        deadline_ms: None,
         journals_attempts: draws.chance(2),
         retry: retries(1 + i64::try_from(draws.below(4)).unwrap_or(0)),
         on_error: match draws.below(3) {

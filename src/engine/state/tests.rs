@@ -19,6 +19,7 @@ use crate::step::{Effect, Retry, StepError};
 pub(super) struct Rules {
     pub journals_attempts: bool,
     pub retry: retry::Policy,
+    pub deadline_ms: Option<i64>,
     pub on_error: OnError,
     pub on_doubt: OnDoubt,
     pub confirms: bool,
@@ -32,6 +33,7 @@ impl Rules {
         Rules {
             journals_attempts: true,
             retry: retries(1),
+            deadline_ms: None,
             on_error: OnError::Fail,
             on_doubt: OnDoubt::Resolve(Resolution::Ask),
             confirms: false,
@@ -45,6 +47,7 @@ impl Rules {
         Policy {
             journals_attempts: self.journals_attempts,
             retry: &self.retry,
+            deadline_ms: self.deadline_ms,
             on_error: self.on_error,
             on_doubt: &self.on_doubt,
             confirms: self.confirms,

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use flowstone_lang::value::Value;
 use serde_json::{Value as Json, json};
 
 use super::receive::{fits, is_open};
@@ -101,6 +102,11 @@ impl LocalEvents {
         let Some(what) = name_of(event.kind) else {
             return Ok(());
         };
+        // The wait of a called run is an event of that run.
+        let data = codec::decode(&event.data).unwrap_or(Value::Nil);
+        if data.get("child").is_some() {
+            return Ok(());
+        }
         let key = format!("flow.{}.{what}", item.flow);
         let wanted = rows.iter();
         let mut wanted = wanted

@@ -1,4 +1,4 @@
-//! Common options that are maps of their own: `:confirm`, `:expect`, `:metering`, `:on-doubt`, `:retry`, `:review`.
+//! Common options that are maps of their own: `:confirm`, `:expect`, `:metering`, `:on-doubt`, `:retry`, `:review`, `:total-timeout`.
 //!
 //! Each option is read in its own module. This module contains the common part: the allowed keys, and their checks both
 //! in a flow's text, where only constants are known, and in a computed config.
@@ -8,7 +8,7 @@ use flowstone_lang::value::Value;
 use crate::forms::is_known;
 use crate::option_problem::Wrong;
 use crate::spec::Field;
-use crate::{approval, doubt, expect, metering, retry};
+use crate::{approval, doubt, expect, metering, retry, total_timeout};
 
 /// Checks the shape of an option's value.
 type Shape = fn(&Value) -> Result<(), Wrong>;
@@ -22,6 +22,7 @@ fn shape(name: &str) -> Option<Shape> {
         "on-doubt" => |value| doubt::OnDoubt::of(value).map(|_| ()),
         "retry" => retry::check_shape,
         "review" => |value| approval::Approval::of("review", value).map(|_| ()),
+        "total-timeout" => total_timeout::check_shape,
         _ => return None,
     })
 }

@@ -64,7 +64,23 @@ pub const COMMON: &[Field] = &[
         FieldType::Text,
         "The title of the step in reports.",
     ),
+    Field::optional(
+        "total-timeout",
+        FieldType::Either(&[FieldType::Duration, FieldType::Keys(TOTAL_TIMEOUT)]),
+        "Maximum duration of the step: of all attempts with the pauses between them. Time in which a person is asked does \
+         not count.",
+    ),
     Field::optional("type", FieldType::Name, "Repeats the step type."),
+];
+
+const TOTAL_TIMEOUT: &[Field] = &[
+    Field::optional(
+        "from",
+        FieldType::Int,
+        "The time from which the limit counts, as `(flow/now-ms)` returns it: steps with the same one share the limit. \
+         Default: the start of the step.",
+    ),
+    Field::required("limit", FieldType::Duration, "The limit."),
 ];
 
 const SETTLE: FieldType = FieldType::OneOf(&["ask", "fail", "retry"]);

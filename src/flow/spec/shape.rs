@@ -321,6 +321,7 @@ pub fn outside(field: &Field) -> FieldType {
         FieldType::Either([FieldType::Keys(_), ..]) => FieldType::Map,
         FieldType::Either([plain, FieldType::Keys(_)]) => match plain {
             FieldType::Bool => FieldType::Either(&[FieldType::Bool, FieldType::Map]),
+            FieldType::Duration => FieldType::Either(&[FieldType::Duration, FieldType::Map]),
             _ => FieldType::Either(&[FieldType::OneOf(&["ask", "fail", "retry"]), FieldType::Map]),
         },
         type_ => type_,

@@ -342,6 +342,46 @@ impl Event {
         })
     }
 
+    /// Returns this event as it is in the feeds of the runs that called its run, directly or through others: with the id of its
+    /// run as `:child`. These are events of the wait with a key that a person answers, and the end of a process that executed
+    /// the run; `None` for others.
+    #[must_use]
+    pub fn above(&self, child: &RunId, key: &str) -> Option<Event> {
+        if [super::CHILD_KEY, super::JOB_KEY, super::BATCH_KEY]
+            .iter()
+            .any(|it| key.starts_with(it))
+        {
+            return None;
+        }
+        let is_told = match self.kind {
+            EventKind::RunOrphaned
+            | EventKind::WaitOpened
+            | EventKind::WaitAnswered
+            | EventKind::WaitTimedOut => true,
+            EventKind::RunCreated
+            | EventKind::RunStarted
+            | EventKind::RunResumed
+            | EventKind::RunContinued
+            | EventKind::RunCancelling
+            | EventKind::RunCompleted
+            | EventKind::RunFailed
+            | EventKind::RunCancelled
+            | EventKind::RunTerminated
+            | EventKind::RunTimedOut
+            | EventKind::JobClaimed
+            | EventKind::JobProgress => false,
+        };
+        let data = codec::decode(&self.data).ok()?;
+        let child = (Value::keyword("child"), Value::from(child.as_str()));
+        let entries = data.as_map()?.iter();
+        let entries = entries.map(|(key, value)| (key.clone(), value.clone()));
+        let data = Value::map(entries.chain([child]));
+        is_told.then(|| Event {
+            data: codec::encode(&data).unwrap_or_else(|_| self.data.clone()),
+            ..self.clone()
+        })
+    }
+
     /// Records that a worker claimed a job.
     pub fn job_claimed(job: &JobRow, at_ms: i64) -> Event {
         let worker = job.worker.as_deref();

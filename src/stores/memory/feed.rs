@@ -2,8 +2,8 @@
 
 use flowstone_model::ids::RunId;
 use flowstone_model::ports::{
-    Entry, Event, Feed, FeedDetail, FeedItem, FeedPage, FeedRow, News, PortFuture, ProjectFeedPage,
-    ProjectFeedRow, RunStatus, StoreError, WaitPlace, WaitRow,
+    Entry, Event, EventKind, Feed, FeedDetail, FeedItem, FeedPage, FeedRow, News, PortFuture,
+    ProjectFeedPage, ProjectFeedRow, RunStatus, StoreError, WaitPlace, WaitRow,
 };
 use flowstone_model::waits::Answered;
 
@@ -95,6 +95,42 @@ impl State {
         }
     }
 
+    /// Adds an event of the run, or of its wait with a key, to the journal of the run and to those of the runs that wait for
+    /// it. A run that is to check a deadline does so when a wait below ends, because the time of the wait does not count for it.
+    pub(super) fn add_event_with_above(&mut self, num: i64, key: &str, event: Option<Event>) {
+        let Some(event) = event else {
+            return;
+        };
+        let Some(run) = self.runs.get(&num) else {
+            return;
+        };
+        let (child, mut parent) = (run.row.id.clone(), run.row.parent.clone());
+        self.add_event(num, event.clone());
+        while let Some(above) = parent.take() {
+            let Some(num) = self.number(&above.run) else {
+                return;
+            };
+            let Some(run) = self
+                .runs
+                .get_mut(&num)
+                .filter(|it| !it.row.status.is_final())
+            else {
+                return;
+            };
+            parent.clone_from(&run.row.parent);
+            let is_end = matches!(
+                event.kind,
+                EventKind::WaitAnswered | EventKind::WaitTimedOut
+            );
+            if is_end && run.row.status == RunStatus::Waiting {
+                run.row.due_ms = run.row.due_ms.map(|due| due.min(event.at_ms));
+            }
+            // The process that ended with the called run executed this one, too.
+            let is_own = event.kind == EventKind::RunOrphaned && run.lease.is_some();
+            self.add_event(num, event.above(&child, key).filter(|_| !is_own));
+        }
+    }
+
     fn add_item(&mut self, num: i64, item: FeedItem) {
         let rows = self.journal.range((num, i64::MIN)..=(num, i64::MAX));
         let place = rows.map(|((_, place), _)| *place).next_back();
@@ -131,14 +167,14 @@ impl State {
 impl Tx<'_> {
     /// Records that a wait was answered.
     pub(super) fn note_answered(&mut self, num: i64, wait: &WaitRow, answered: &Answered) {
-        self.state
-            .add_event(num, Event::wait_answered(&place(wait), answered));
+        let event = Event::wait_answered(&place(wait), answered);
+        self.state.add_event_with_above(num, &wait.key, event);
     }
 
     /// Records that a wait timed out.
     pub(super) fn note_timed_out(&mut self, num: i64, wait: &WaitRow, now_ms: i64) {
-        self.state
-            .add_event(num, Event::wait_timed_out(&place(wait), now_ms));
+        let event = Event::wait_timed_out(&place(wait), now_ms);
+        self.state.add_event_with_above(num, &wait.key, event);
     }
 }
 

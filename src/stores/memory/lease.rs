@@ -113,7 +113,7 @@ impl LeaseRows for Tx<'_> {
     }
 
     fn note(&mut self, num: i64, event: Event) -> Result<(), StoreError> {
-        self.state.add_event(num, event);
+        self.state.add_event_with_above(num, "", Some(event));
         Ok(())
     }
 

@@ -153,7 +153,8 @@ impl Tx<'_> {
             webhook: wait.webhook.clone(),
         };
         self.add_wait(num, row, wait.token.clone())?;
-        self.state.add_event(num, Event::wait_opened(wait, now_ms));
+        self.state
+            .add_event_with_above(num, &wait.key, Event::wait_opened(wait, now_ms));
         jobs::answer_if_ended(self, wait, now_ms)?;
         answers::take_early(self, wait, now_ms)
     }

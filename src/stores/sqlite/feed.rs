@@ -8,8 +8,8 @@ use std::collections::HashMap;
 
 use flowstone_model::ids::RunId;
 use flowstone_model::ports::{
-    Event, FeedDetail, FeedItem, FeedPage, FeedRow, ProjectFeedPage, ProjectFeedRow, RunStatus,
-    StoreError,
+    Event, EventKind, FeedDetail, FeedItem, FeedPage, FeedRow, ProjectFeedPage, ProjectFeedRow,
+    RunStatus, StoreError,
 };
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
@@ -47,6 +47,63 @@ pub(super) fn add(db: &Connection, run: i64, event: &Event) -> Result<(), StoreE
 /// Adds an event, if there is one.
 pub(super) fn add_some(db: &Connection, run: i64, event: Option<Event>) -> Result<(), StoreError> {
     event.map_or(Ok(()), |event| add(db, run, &event))
+}
+
+/// Adds an event of the run, or of its wait with a key, to the journal of the run and to those of the runs that wait for it.
+/// A run that is to check a deadline does so when a wait below ends, because the time of the wait does not count for it.
+pub(super) fn add_with_above(
+    db: &Connection,
+    run: i64,
+    key: &str,
+    event: Option<Event>,
+) -> Result<(), StoreError> {
+    let Some(event) = event else {
+        return Ok(());
+    };
+    add(db, run, &event)?;
+    let (child, mut parent) = db
+        .prepare_cached("SELECT id, parent FROM run WHERE num = ?1")
+        .and_then(|mut sql| {
+            sql.query_row([run], |row| {
+                let id = RunId::from_text(row.get::<_, String>(0)?);
+                Ok((id, row.get::<_, Option<String>>(1)?))
+            })
+        })
+        .map_err(failed)?;
+    while let Some(id) = parent {
+        let found = db
+            .prepare_cached(
+                "SELECT num, parent, lease_owner IS NOT NULL FROM run WHERE id = ?1 AND ended_ms IS NULL",
+            )
+            .and_then(|mut sql| {
+                sql.query_row([id], |row| {
+                    let above: Option<String> = row.get(1)?;
+                    Ok((row.get::<_, i64>(0)?, above, row.get::<_, bool>(2)?))
+                })
+                .optional()
+            })
+            .map_err(failed)?;
+        let Some((num, above, is_leased)) = found else {
+            return Ok(());
+        };
+        // The process that ended with the called run executed this one, too.
+        let is_own = event.kind == EventKind::RunOrphaned && is_leased;
+        if let Some(event) = event.above(&child, key).filter(|_| !is_own) {
+            add(db, num, &event)?;
+        }
+        if matches!(
+            event.kind,
+            EventKind::WaitAnswered | EventKind::WaitTimedOut
+        ) {
+            execute(
+                db,
+                "UPDATE run SET due_ms = ?2 WHERE num = ?1 AND status = 'waiting' AND due_ms > ?2",
+                params![num, event.at_ms],
+            )?;
+        }
+        parent = above;
+    }
+    Ok(())
 }
 
 /// Adds an event with a given number in the journal.

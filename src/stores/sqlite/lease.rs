@@ -125,7 +125,7 @@ impl LeaseRows for Leases<'_> {
     }
 
     fn note(&mut self, num: i64, event: Event) -> Result<(), StoreError> {
-        feed::add(self.db, num, &event)
+        feed::add_with_above(self.db, num, "", Some(event))
     }
 
     fn free_all(&mut self, process: &str) -> Result<usize, StoreError> {

@@ -153,7 +153,7 @@ pub(super) fn open(
         ])
     })
     .map_err(failed)?;
-    feed::add_some(db, run, Event::wait_opened(wait, now_ms))?;
+    feed::add_with_above(db, run, &wait.key, Event::wait_opened(wait, now_ms))?;
     jobs::answer_if_ended(&mut Rows::new(db), wait, now_ms)?;
     answers::take_early(&mut Rows::new(db), wait, now_ms)
 }
@@ -193,7 +193,7 @@ pub(super) fn close(
 
 /// Records that the wait at a path that was closed last timed out.
 fn timed_out(db: &Connection, run: i64, path: &str, now_ms: i64) -> Result<(), StoreError> {
-    let event = db
+    let (key, event) = db
         .prepare_cached(
             "SELECT id, key FROM wait WHERE run = ?1 AND path = ?2 AND ending = 'timed-out'
              ORDER BY rowid DESC LIMIT 1",
@@ -206,11 +206,12 @@ fn timed_out(db: &Connection, run: i64, path: &str, now_ms: i64) -> Result<(), S
                     path,
                     key: &key,
                 };
-                Ok(Event::wait_timed_out(&wait, now_ms))
+                let event = Event::wait_timed_out(&wait, now_ms);
+                Ok((key, event))
             })
         })
         .map_err(failed)?;
-    feed::add_some(db, run, event)
+    feed::add_with_above(db, run, &key, event)
 }
 
 /// Closes all waits of a finished run.

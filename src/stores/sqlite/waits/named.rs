@@ -120,13 +120,13 @@ impl WaitRows for Rows<'_> {
                         key: &key,
                     };
                     let event = Event::wait_answered(&wait, answered);
-                    Ok((row.get::<_, i64>(0)?, event))
+                    Ok((row.get::<_, i64>(0)?, key, event))
                 })
                 .optional()
             })
             .map_err(failed)?;
         match found {
-            Some((run, event)) => feed::add_some(self.db, run, event),
+            Some((run, key, event)) => feed::add_with_above(self.db, run, &key, event),
             None => Err(StoreError::Internal(format!(
                 "the wait {id} changed inside a transaction"
             ))),
