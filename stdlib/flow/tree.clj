@@ -135,7 +135,7 @@
 ;; ── The store ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 (defn- index-in [items key]
-  (let [idx (when (re-matches #"\d{1,9}" key) (parse-long key))]
+  (let [idx (when (re-matches #"0|[1-9]\d{0,8}" key) (parse-long key))]
     (when (and idx (<= idx (count items))) idx)))
 
 (defn written
@@ -143,6 +143,7 @@
   change objects in other languages. Maps on the way are made."
   {:examples '[[(flow.tree/written {} ["a" "b"] 1) {"a" {"b" 1}}]
                [(flow.tree/written {"l" [1 2]} ["l" "1"] 3) {"l" [1 3]}]
+               [(flow.tree/written {"l" [1 2]} ["l" "01"] 3) nil]
                [(flow.tree/written {"l" []} ["l" "x"] 3) nil]]}
   [store [key & more] value]
   (let [store (if (coll? store) store {})

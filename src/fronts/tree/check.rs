@@ -36,6 +36,8 @@ const NODE_KEYS: &[&str] = &[
     "steps",
     "type",
 ];
+/// The known members of a root that is a reference.
+const ROOT_REFERENCE_KEYS: &[&str] = &["$ref", "$schema", "description", "state", "version"];
 const WRAPPER_KEYS: &[&str] = &["$schema", "description", "name", "state", "tree", "version"];
 
 const STATE_UNUSED: &str =
@@ -111,6 +113,10 @@ struct Place {
 }
 
 impl Place {
+    fn is_root_of(&self, file: &str) -> bool {
+        self.keys.is_empty() && *self.file == *file
+    }
+
     fn at(&self, key: impl ToString) -> Place {
         let mut place = self.clone();
         place.keys.push(key.to_string());
@@ -180,14 +186,14 @@ impl Reading {
         self.is_bare = true;
         let description = self.description(place, members);
         let (_, var, constants) = self.state(place, members, false);
-        if members.contains_key("$ref") {
-            self.problem(
-                place,
-                "the root of a tree file must be a node, not a `$ref`",
-            );
-            return None;
-        }
-        let root = self.node(place, &Json::Object(members.clone()))?;
+        let root = match members.get("$ref") {
+            // The file has its own stores and description; what it refers to is its only node.
+            Some(reference) => {
+                self.keys(place, members, ROOT_REFERENCE_KEYS);
+                self.reference(place, reference)?
+            }
+            None => self.node(place, &Json::Object(members.clone()))?,
+        };
         Some(Tree {
             name: root.name().to_owned(),
             description,
@@ -310,7 +316,7 @@ impl Reading {
 
     fn own_node(&mut self, place: &Place, members: &Map<String, Json>) -> Option<Node> {
         self.keys(place, members, NODE_KEYS);
-        let is_root_of_file = self.is_bare && self.open.len() == 1;
+        let is_root_of_file = self.is_bare && self.open.len() == 1 && place.is_root_of(&self.main);
         if members.contains_key("state") && !is_root_of_file {
             self.warn(&place.at("state"), STATE_UNUSED);
         }

@@ -363,11 +363,15 @@ pub async fn call(
 /// Returns the value of `var_write`: a text that is JSON is parsed.
 ///
 /// # Errors
-/// [`TreeError::Argument`] for a text with an integer of more than 64 bits, or with a member that is there twice.
+/// [`TreeError::Argument`] for a text with an integer of more than 64 bits, with a member that is there twice, or that is nested
+/// too deeply.
 pub fn parsed(value: &Json) -> Result<Json, TreeError> {
     let refused = |why: String| TreeError::Argument { name: "value", why };
     match value.as_str().map(json_text::read) {
         Some(Ok(json)) => Ok(json),
+        Some(Err(JsonTextError::Syntax(why))) if why.contains("recursion limit") => Err(refused(
+            "cannot be stored: it is JSON nested more than 128 deep".to_owned(),
+        )),
         Some(Err(JsonTextError::Syntax(_))) => Ok(value.clone()),
         Some(Err(error)) => Err(refused(format!("cannot be stored: {error}"))),
         None => Ok(value.clone()),
@@ -389,5 +393,21 @@ pub fn tree_path(uri: &str) -> Result<PathBuf, TreeError> {
             uri: uri.to_owned(),
             why: format!("references to {scheme}:// are off"),
         }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn json_that_is_nested_too_deeply_is_refused_and_not_kept_as_text() {
+        let nested = |depth: usize| json!(format!("{}{}", "[".repeat(depth), "]".repeat(depth)));
+        assert!(parsed(&nested(100)).is_ok_and(|value| value.is_array()));
+        let refused = parsed(&nested(200)).expect_err("too deep").to_string();
+        assert!(refused.contains("more than 128 deep"), "{refused}");
+        assert_eq!(parsed(&json!("plain")).ok(), Some(json!("plain")));
     }
 }

@@ -121,10 +121,37 @@ fn names_of_the_bare_dialect_have_no_slash_and_no_at() {
     let mut found = found;
     found.sort();
     assert_eq!(found, expected);
-    assert_eq!(
-        of("{$ref: x.yaml}"),
-        ["(root): the root of a tree file must be a node, not a `$ref`"]
+    let found = of("{$ref: x.yaml}");
+    assert!(
+        found[0].starts_with("$ref: `x.yaml` cannot be used: "),
+        "{found:?}"
     );
+}
+
+#[test]
+fn the_root_of_a_file_may_be_a_reference() {
+    let project = Project::with(&[
+        ("main.yaml", "{$ref: part.yaml, state: {var: {a: 1}}}"),
+        (
+            "part.yaml",
+            "{type: action, name: P, state: {var: {b: 2}}, steps: [{instruct: x}]}",
+        ),
+        ("self.yaml", "{$ref: '#'}"),
+    ]);
+    let checked = check(project.folder.path(), "main.yaml".as_ref()).expect("a tree");
+    let tree = checked.tree;
+    assert_eq!((tree.dialect, &*tree.name), (Dialect::Bare, "P"));
+    assert_eq!(
+        serde_json::Value::from(tree.var),
+        serde_json::json!({"a": 1})
+    );
+    let unused = &checked.warnings[0];
+    assert!(
+        unused.starts_with("part.yaml#state: is not used"),
+        "{unused}"
+    );
+    let circle = check(project.folder.path(), "self.yaml".as_ref()).expect("a tree");
+    assert!(matches!(circle.tree.root, Node::Cycle { .. }));
 }
 
 #[test]
