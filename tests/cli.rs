@@ -70,12 +70,15 @@ mod graph;
 #[cfg(unix)]
 mod graph_access;
 #[cfg(unix)]
+mod graph_called;
+#[cfg(unix)]
 mod graph_ends;
 mod graph_http;
 #[cfg(unix)]
 mod graph_mcp;
 mod graph_published;
 mod graph_stream;
+mod graph_time;
 mod graph_warnings;
 mod help;
 #[cfg(unix)]

@@ -16,6 +16,7 @@ pub mod functions;
 pub mod inputs;
 pub mod known;
 pub mod models;
+mod offered;
 pub mod project;
 mod reads;
 pub mod registry;

@@ -68,17 +68,36 @@
   (let [given (if (map? given) (dissoc given :flow/ctx) given)]
     (if (and (map? given) (= [:graph/value] (keys given))) (:graph/value given) given)))
 
+(defn time-limit
+  "Returns the `:total-timeout` of all steps of a run, which begins now."
+  [seconds]
+  {:from (flow/now-ms) :limit (str seconds "s")})
+
+(def ^:private out-of-time
+  "The code of the error of a step for which the run has no time left."
+  "E0531")
+
+(defn- in-time
+  "Calls f, and ends the run if a step in it took longer than the run may."
+  [within node f]
+  (try (f)
+       (catch Exception error
+         (when (= out-of-time (:code (ex-data error)))
+           (fail "timeout" node (str "the run took longer than " (:limit within)) {}))
+         (throw error))))
+
 (defn begin
-  "Starts the bookkeeping of a run. limits: :steps, :calls, :parallel, :seconds and :human-seconds. tools: by key, each with
+  "Starts the bookkeeping of a run. limits: :steps, :calls, :parallel and :human-seconds. within: the time limit of the run,
+  from time-limit. tools: by key, each with
   :name, :source, :call, :description, :schema and, where a person has to approve each call, :asks?. A tool with :interrupt? asks
   a person itself."
-  [given limits tools]
+  [given limits within tools]
   {:input (input given)
    :limits limits
+   :within within
    :tools tools
    :steps (atom 0)
-   :calls (atom 0)
-   :until (atom (+ (flow/now-ms) (* 1000 (:seconds limits))))})
+   :calls (atom 0)})
 
 (defn state
   "Returns the state that a run starts with: the members of its input."
@@ -91,42 +110,23 @@
   (when (> (swap! steps inc) (:steps limits))
     (fail "max_steps" node (str "the run may visit " (:steps limits) " nodes, and `" (name node) "` is one more") {})))
 
-(defn- left
-  "Returns the time that the run has, as the `:timeout` of a step."
-  [{:keys [until limits]} node]
-  (let [millis (- @until (flow/now-ms))]
-    (when-not (pos? millis)
-      (fail "timeout" node (str "the run took longer than " (:seconds limits) " seconds") {}))
-    (str millis "ms")))
-
-(defn- in-time
-  "Calls f, and ends the run if it took longer than the run may."
-  [run node f]
-  (try (f)
-       (catch Exception error
-         (when (= :timeout (:kind (ex-data error)))
-           (left run node))
-         (throw error))))
-
 (defn- paused
-  "Asks a person, and does not count the time that this takes."
-  [{:keys [until limits]} node id payload config]
-  (let [asked (flow/now-ms)
-        _ (flow/emit "graph.pause" payload)
+  "Asks a person. The time that this takes does not count for the limit of the run."
+  [{:keys [limits]} node id payload config]
+  (let [_ (flow/emit "graph.pause" payload)
         answer (flow/step :wait id (merge {:timeout (:human-seconds limits)
                                            :on-timeout :continue
                                            :default-value {:graph/late true}
                                            :data payload}
                                           config))]
-    (swap! until + (- (flow/now-ms) asked))
     (when (:graph/late answer)
       (fail "human_timeout" node (str "nobody answered within " (:human-seconds limits) " seconds") {}))
     answer))
 
 ;; Tool calls
 
-(defn- started [{:keys [id name args source]}]
-  (flow/emit "graph.call" {:id id :name name :args args :source source}))
+(defn- started [{:keys [id name args source step]}]
+  (flow/emit "graph.call" {:id id :name name :args args :source source :step (clojure.core/name step)}))
 
 (defn- ended
   "Notes the end of a call, and returns what the model receives."
@@ -138,9 +138,8 @@
   (started call)
   (ended call status {:error message}))
 
-(defn- perform [run node {:keys [tool args step] :as call}]
-  (let [timeout (left run node)
-        outcome (try {:result (in-time run node (fn [] ((:call tool) step args timeout)))}
+(defn- perform [{:keys [within]} node {:keys [tool args step] :as call}]
+  (let [outcome (try {:result (in-time within node (fn [] ((:call tool) step args within)))}
                      (catch Exception error
                        (if (failed? error) (throw error) {:error (ex-message error)})))]
     (ended call (if (contains? outcome :error) "error" "ok") outcome)))
@@ -237,16 +236,15 @@
    :content (if (contains? call :error) {:error (:error call)} (:result call))})
 
 (def ^:private turn-retry
-  "A turn that took all the time that the run has is not tried again."
+  "When a turn is tried again, as far as the time of the run allows."
   {:max-attempts 3 :retry-on #{:cut-off :rate-limited :unavailable}})
 
-(defn- turn-of [run node ask config]
-  (let [timeout (left run node)]
-    (try (in-time run node (fn [] (ask (assoc config :timeout timeout :retry turn-retry))))
-         (catch Exception error
-           (if (failed? error)
-             (throw error)
-             (fail "model" node (ex-message error) {:error (select-keys (ex-data error) [:kind :code :status])}))))))
+(defn- turn-of [{:keys [within]} node ask config]
+  (try (in-time within node (fn [] (ask (assoc config :retry turn-retry :total-timeout within))))
+       (catch Exception error
+         (if (failed? error)
+           (throw error)
+           (fail "model" node (ex-message error) {:error (select-keys (ex-data error) [:kind :code :status])})))))
 
 (defn llm
   "Visits an `llm` node: asks the model until it answers without calling tools, and returns the state with its last text.
@@ -354,10 +352,10 @@
 
 (defn query-table
   "Reads rows of a table."
-  [id {:keys [table select sort limit offset] :as args} timeout]
+  [id {:keys [table select sort limit offset] :as args} within]
   (let [where (given args :where :filter)]
     (flow/step :table id
-               (cond-> {:op :query :table (own-table table) :timeout timeout
+               (cond-> {:op :query :table (own-table table) :total-timeout within
                         :page {:limit (min 1000 (or (whole limit) 100)) :offset (or (whole offset) 0)}}
                  (seq where) (assoc :where (conditions where))
                  (seq select) (assoc :select (mapv column select))
@@ -365,39 +363,39 @@
 
 (defn insert-row
   "Adds a row to a table."
-  [id {:keys [table key] :as args} timeout]
-  (flow/step :table id (cond-> {:op :insert :table (own-table table) :rows [(needed args :row :values)] :timeout timeout}
+  [id {:keys [table key] :as args} within]
+  (flow/step :table id (cond-> {:op :insert :table (own-table table) :rows [(needed args :row :values)] :total-timeout within}
                          (seq key) (assoc :key-fields (mapv column key)))))
 
 (defn upsert-row
   "Adds a row to a table, or changes the row with the same key."
-  [id {:keys [table key] :as args} timeout]
-  (flow/step :table id (cond-> {:op :upsert :table (own-table table) :rows [(needed args :row :values)] :timeout timeout}
+  [id {:keys [table key] :as args} within]
+  (flow/step :table id (cond-> {:op :upsert :table (own-table table) :rows [(needed args :row :values)] :total-timeout within}
                          (seq key) (assoc :key-fields (mapv column key)))))
 
 (defn update-row
   "Changes cells of an existing row."
-  [id {:keys [table] :as args} timeout]
+  [id {:keys [table] :as args} within]
   (let [table (own-table table)
         key (row-key args)
         values (needed args :values :patch)
-        found (flow/step :table (keyword (str (name id) ".found")) {:op :get-row :table table :key key :timeout timeout})]
+        found (flow/step :table (keyword (str (name id) ".found")) {:op :get-row :table table :key key :total-timeout within})]
     (when-not (:row found)
       (throw (ex-info (str "the table `" table "` has no such row") {:kind :not-found})))
-    (flow/step :table id {:op :upsert :table table :rows [(merge key values)] :key-fields (vec (keys key)) :timeout timeout})))
+    (flow/step :table id {:op :upsert :table table :rows [(merge key values)] :key-fields (vec (keys key)) :total-timeout within})))
 
 (defn delete-row
   "Deletes the row with a key."
-  [id {:keys [table] :as args} timeout]
-  (flow/step :table id {:op :delete :table (own-table table) :key (row-key args) :timeout timeout}))
+  [id {:keys [table] :as args} within]
+  (flow/step :table id {:op :delete :table (own-table table) :key (row-key args) :total-timeout within}))
 
 (defn user-lookup
   "Reads a person from the project's table `users`."
-  [id {:keys [email] :as args} timeout]
+  [id {:keys [email] :as args} within]
   (let [user (given args :user_id :id)]
     (when (and (nil? user) (nil? email))
       (throw (ex-info "expected the argument `user_id` or `email`" {:kind :bad-input})))
-    (query-table id {:table "users" :where (if (some? user) {:id user} {:email email}) :limit 1} timeout)))
+    (query-table id {:table "users" :where (if (some? user) {:id user} {:email email}) :limit 1} within)))
 
 (defn- storage-key
   "Returns the key of a path: characters that keys do not have become their numbers."
@@ -406,43 +404,43 @@
 
 (defn read-storage
   "Reads a stored value by its path, or a resource by its `res://` name."
-  [id args timeout]
+  [id args within]
   (let [path (needed args :path :key)]
     (if (clojure.string/starts-with? (str path) "res://")
       (flow/step :function id {:code '(fn [{:keys [content]}] {:content content})
-                               :input {:content path} :load [:content] :timeout timeout})
+                               :input {:content path} :load [:content] :total-timeout within})
       (let [{:keys [value exists?]}
-            (flow/step :kv id {:operation :get :key (storage-key path) :timeout timeout})]
+            (flow/step :kv id {:operation :get :key (storage-key path) :total-timeout within})]
         (if exists?
           {:path path :content value}
           (throw (ex-info (str "nothing is stored under `" path "`") {:kind :not-found})))))))
 
 (defn write-storage
   "Stores a value under a path: any value, or the base64 text of bytes with their type."
-  [id {:keys [content_base64 content_type] :as args} timeout]
+  [id {:keys [content_base64 content_type] :as args} within]
   (let [path (needed args :path :key)
         content (needed args :content :content_base64)
         value (cond
                 (nil? content_base64) content
                 content_type {:content_base64 content :content_type content_type}
                 :else {:content_base64 content})]
-    (flow/step :kv id {:operation :set :key (storage-key path) :value value :timeout timeout})
+    (flow/step :kv id {:operation :set :key (storage-key path) :value value :total-timeout within})
     {:path path :stored true}))
 
 (defn delete-storage
   "Deletes the value under a path."
-  [id args timeout]
+  [id args within]
   (let [path (needed args :path :key)]
-    (flow/step :kv id {:operation :delete :key (storage-key path) :timeout timeout})
+    (flow/step :kv id {:operation :delete :key (storage-key path) :total-timeout within})
     {:path path :deleted true}))
 
 ;; Tools of MCP servers
 
 (defn pinned
-  "Returns some tools of a server's list, by name. A name that the list lacks ends the run. A tool is assumed to change
-  something unless the list says that it only reads."
-  [node {:keys [tools]} names]
-  (let [listed (into {} (map (juxt :name identity)) tools)]
+  "Returns some tools of a server's list, by name; list performs the step that returns the list. A name that the list lacks
+  ends the run. A tool is assumed to change something unless the list says that it only reads."
+  [node within list names]
+  (let [listed (into {} (map (juxt :name identity)) (:tools (in-time within node list)))]
     (into {} (map (fn [name]
                     (let [{:keys [description input-schema read-only?]} (listed name)]
                       (when-not (contains? listed name)

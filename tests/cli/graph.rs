@@ -91,6 +91,44 @@ fn validate_reports_all_issues_at_once() {
     assert!(ran.err.contains("E1230"), "{ran:?}");
 }
 
+/// A run says the same as `graph validate`, in the same order.
+#[test]
+fn a_run_of_an_invalid_file_reports_all_that_is_wrong() {
+    let mut spec = calling("CALL", &["lookup"]);
+    spec["spec_version"] = json!("2");
+    spec["limits"] = json!({"max_steps": 0, "max_tool_calls": -1});
+    let scratch = project(&spec);
+    let valid = scratch.run(&["graph", "validate", "agent.json"]);
+    let ran = scratch.run(&["run", "agent.json"]);
+    assert_eq!((ran.code, &ran.err), (Some(1), &valid.err), "{ran:?}");
+    let json = scratch.run(&["run", "agent.json", "--json"]);
+    assert_eq!(json.err, "", "{json:?}");
+    let json = json.json();
+    assert_eq!(json["errors"].as_array().map(Vec::len), Some(3), "{json}");
+    assert_eq!(json["errors"][0], json["error"], "{json}");
+}
+
+#[test]
+fn json_that_is_not_a_spec_is_not_run_as_a_flow() {
+    let scratch = project(&calling("CALL", &["lookup"]));
+    for (text, expected) in [
+        ("{\"spec_version\": \"1\", \"nodes\": {", "is not JSON"),
+        ("[]", "is neither a graph spec nor a behaviour tree"),
+        ("{}", "is neither a graph spec nor a behaviour tree"),
+    ] {
+        scratch.write("other.json", text);
+        let ran = scratch.run(&["run", "other.json"]);
+        assert_eq!((ran.code, &*ran.out), (Some(1), ""), "{ran:?}");
+        assert!(
+            ran.err.contains("E1230") && ran.err.contains(expected),
+            "{ran:?}"
+        );
+    }
+    scratch.write("other.json", "{\"spec_version\": ");
+    let checked = scratch.run(&["check", "other.json"]);
+    assert!(checked.err.contains("E1230"), "{checked:?}");
+}
+
 #[test]
 fn a_project_that_lacks_something_says_what() {
     let scratch = project(&calling("CALL", &["nothing"]));

@@ -83,6 +83,23 @@ fn a_scope_is_needed_for_each_kind_of_request() {
             "{path}"
         );
     }
+    let starter = graphs.token("service", &["--scope", "run"]);
+    let body = json!({"input": {"message": "own"}});
+    let started = graphs.post_as(&starter, "/agents/a/runs", &body).json();
+    let id = started["run_id"].as_str().expect("a run").to_owned();
+    let other = graphs.start("a", &json!({"message": "other"}));
+    // A program that may only start runs reads those that it has started.
+    for path in ["", "/events.json"] {
+        let own = graphs.get_as(&starter, &format!("/agents/a/runs/{id}{path}"));
+        assert_eq!(own.status, 200, "{own:?}");
+        let refused = graphs.get_as(&starter, &format!("{other}{path}"));
+        assert_eq!(refused.problem(), "403 E1011", "{refused:?}");
+    }
+    let calls = graphs.get_as(&starter, &format!("/runs/{id}/tool-calls"));
+    assert_eq!(calls.status, 200, "{calls:?}");
+    let missing = graphs.get_as(&starter, "/agents/a/runs/r0");
+    assert_eq!(missing.problem(), "403 E1011", "{missing:?}");
+    assert_eq!(graphs.get_as(&starter, "/agents/a").problem(), "403 E1011");
     let runner = graphs.token("service", &["--scope", "run", "--scope", "read"]);
     let run = graphs.start("a", &json!({"message": "x"}));
     let token = graphs.paused(&run);

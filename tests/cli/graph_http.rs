@@ -204,7 +204,16 @@ fn a_run_visits_its_nodes_and_streams_its_events() {
         (&shown["status"], &shown["output"]),
         (&json!("completed"), &events[14].data["output"])
     );
-    assert_eq!(shown["checkpoint"], json!({"step": 3, "node_id": "done"}));
+    let checkpoint = &shown["checkpoint"];
+    assert_eq!(
+        (&checkpoint["step"], &checkpoint["node_id"]),
+        (&json!(3), &json!("done"))
+    );
+    // The members of the input, and the results of the nodes.
+    for (key, value) in shown["input"].as_object().expect("an object") {
+        assert_eq!(&checkpoint["state"][key], value, "{checkpoint}");
+    }
+    assert!(checkpoint["state"]["reply"].is_string(), "{checkpoint}");
     let id = shown["run_id"].as_str().expect("an id");
     let audit = graphs.get(&format!("/runs/{id}/tool-calls")).json();
     let audit = audit["tool_calls"].as_array().expect("rows");

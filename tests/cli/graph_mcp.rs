@@ -98,8 +98,30 @@ fn a_registered_server_is_probed_and_used_by_runs() {
         .iter()
         .filter(|it| it.body.contains("tools/list"))
         .count();
-    // One of the probe, one at the start of the run.
-    assert_eq!(lists, 2);
+    // One of the probe, one before the run is made, and the one that the run keeps.
+    assert_eq!(lists, 3);
+}
+
+/// The server is asked before a run is made. One that does not answer is left to the run.
+#[test]
+fn a_tool_that_the_server_does_not_have_makes_no_run() {
+    let graphs = Graphs::serve();
+    let server = server();
+    let id = register(&graphs, &server);
+    let tool = json!({"source": "mcp", "server_id": id, "name": "delete_all"});
+    let tools = json!({"mcp_servers": [{"server_id": id, "tools": ["delete_all"]}]});
+    let spec = one(llm("SEARCH", &[tool]), tools);
+    graphs.agent("lacks", &spec, json!({}));
+    let path = json!(["nodes", "work", "tools", 0]);
+    let valid = graphs.post("/agents/lacks/validate", &spec).json();
+    assert_eq!(valid["valid"], true, "{valid}");
+    assert_eq!(valid["warnings"][0]["path"], path, "{valid}");
+    let refused = graphs.post("/agents/lacks/runs", &json!({"input": {"message": "x"}}));
+    assert_eq!(refused.problem(), "400 E1231", "{refused:?}");
+    assert_eq!(refused.json()["issues"][0]["path"], path, "{refused:?}");
+    assert!(refused.body.contains("`delete_all`"), "{refused:?}");
+    let runs = graphs.get("/agents/lacks/runs").json();
+    assert_eq!(runs["runs"], json!([]));
 }
 
 #[test]

@@ -135,6 +135,75 @@ fn a_member_twice_is_refused_with_both_places() {
 }
 
 #[test]
+fn a_body_that_readers_would_change_is_refused_with_its_places() {
+    let graphs = Graphs::serve();
+    let send = |path: &str, body: &str| {
+        let authorization = format!("authorization: Bearer {}", graphs.api.token);
+        let headers = [authorization.as_str(), "content-type: application/json"];
+        graphs
+            .api
+            .request(&format!("POST /v1/default{path}"), &headers, body)
+    };
+    let spec = calling("x", &[]).to_string();
+    let twice = spec.replacen("{", "{\"entry\":\"done\",", 1);
+    let body = format!("{{\"name\":\"a\",\"graph_spec\":{twice}}}");
+    let refused = send("/agents", &body);
+    assert_eq!(refused.problem(), "400 E1234", "{refused:?}");
+    let places = refused.body.matches("line 1, column").count();
+    assert!(places >= 2, "{refused:?}");
+    let long = "{\"spec_version\": \"1\", \"limits\": {\"max_steps\": 99999999999999999999}}";
+    for (body, expected) in [(twice.as_str(), "is there twice"), (long, "64 bits")] {
+        let checked = send("/agents/a/validate", body);
+        assert_eq!(checked.status, 200, "{checked:?}");
+        let checked = checked.json();
+        assert_eq!(checked["valid"], false, "{checked}");
+        let message = checked["issues"][0]["message"].as_str().expect("a message");
+        assert!(message.contains(expected), "{checked}");
+    }
+}
+
+#[test]
+fn members_and_spec_of_an_agent_are_checked_together() {
+    let graphs = Graphs::serve();
+    let mut spec = calling("x", &[]);
+    spec["spec_version"] = json!("9");
+    let body = json!({"name": "Not a name", "colour": 1, "graph_spec": spec});
+    let refused = graphs.post("/agents", &body);
+    assert_eq!(refused.problem(), "400 E1234", "{refused:?}");
+    let issues = refused.json()["issues"].clone();
+    let paths: Vec<String> = issues
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|issue| issue["path"].to_string())
+        .collect();
+    for path in [
+        r#"["name"]"#,
+        r#"["colour"]"#,
+        r#"["graph_spec","spec_version"]"#,
+    ] {
+        assert!(paths.iter().any(|it| it == path), "{path}: {issues}");
+    }
+}
+
+#[test]
+fn lengths_are_counted_in_characters() {
+    let graphs = Graphs::serve();
+    graphs.agent("a", &calling("CLASSIFY", &[]), json!({}));
+    let start = |key: String| {
+        let body = json!({"input": {"message": "x"}, "idempotency_key": key});
+        graphs.post("/agents/a/runs", &body)
+    };
+    assert_eq!(start("ü".repeat(128)).status, 201);
+    let refused = start("ü".repeat(129));
+    assert_eq!(refused.problem(), "400 E1234", "{refused:?}");
+    assert!(
+        refused.body.contains("at most 128 characters, got 129"),
+        "{refused:?}"
+    );
+}
+
+#[test]
 fn a_stored_function_does_not_replace_a_flow() {
     let graphs = Graphs::serve();
     let flow =

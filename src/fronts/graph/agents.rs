@@ -8,6 +8,7 @@ use super::codes;
 use super::compile::Target;
 use super::error::{GraphError, Status};
 use super::models::Fallback;
+use super::offered::missing_at_servers;
 use super::project;
 use super::registry::Registry;
 use super::shape::{self, Issue, Member, Name, Shape};
@@ -223,15 +224,16 @@ pub fn no_agent(name: &str) -> GraphError {
 /// # Errors
 /// When the body or its spec is not valid, or the name is taken.
 pub async fn create(engine: &Engine, body: Json) -> Result<Agent, GraphError> {
-    let mut given = members(body)?;
-    let mut issues = Vec::new();
+    let (mut given, mut issues) = members(body);
     for key in ["name", "graph_spec"] {
         if given.get(key).is_none_or(Json::is_null) {
             issues.push(Issue::at(&[json!(key)], format!("`{key}` is missing")));
         }
     }
-    refuse(issues)?;
-    check_spec(given.get("graph_spec"))?;
+    refuse(
+        issues,
+        given.get("graph_spec").filter(|spec| !spec.is_null()),
+    )?;
     let now = instant(engine.now_ms());
     let name = given
         .get("name")
@@ -266,14 +268,21 @@ pub async fn create(engine: &Engine, body: Json) -> Result<Agent, GraphError> {
 /// # Errors
 /// When the body or its spec is not valid.
 pub async fn patch(engine: &Engine, name: &str, body: Json) -> Result<Agent, GraphError> {
-    let given = members(body)?;
-    let agent = get(engine, name).await?;
-    if given.get("name").is_some_and(|new| new != name) {
-        refuse(vec![Issue::at(&[json!("name")], "an agent keeps its name")])?;
+    let (given, mut issues) = members(body);
+    let agent = match get(engine, name).await {
+        Ok(agent) => agent,
+        Err(missing) => {
+            refuse(issues, None)?;
+            return Err(missing);
+        }
+    };
+    if given
+        .get("name")
+        .is_some_and(|new| new.is_string() && new != name)
+    {
+        issues.push(Issue::at(&[json!("name")], "an agent keeps its name"));
     }
-    if given.contains_key("graph_spec") {
-        check_spec(given.get("graph_spec"))?;
-    }
+    refuse(issues, given.get("graph_spec"))?;
     let mut row = agent.row;
     for (key, value) in given {
         match value.is_null() {
@@ -318,6 +327,10 @@ pub async fn check(engine: &Engine, name: &str, body: Option<Json>) -> Result<Re
         report
             .warnings
             .extend(warnings(engine, &spec, fallback).await?);
+        let known = project::known(engine, &spec).await?;
+        report
+            .warnings
+            .extend(missing_at_servers(engine, &spec, &known).await);
     }
     Ok(report)
 }
@@ -343,8 +356,8 @@ pub async fn warnings(
     Ok(super::project_warnings(spec, &target))
 }
 
-/// Applies the members of a body. `spec` is another name for `graph_spec`.
-fn members(body: Json) -> Result<Map<String, Json>, GraphError> {
+/// Returns the members of a body, and what is wrong with them. `spec` is another name for `graph_spec`.
+fn members(body: Json) -> (Map<String, Json>, Vec<Issue>) {
     let mut body = body;
     if let Json::Object(given) = &mut body
         && !given.contains_key("graph_spec")
@@ -354,39 +367,30 @@ fn members(body: Json) -> Result<Map<String, Json>, GraphError> {
     }
     let mut issues = Vec::new();
     shape::check(&AGENT, &body, &[], &mut issues);
-    refuse(issues)?;
     match body {
-        Json::Object(given) => Ok(given),
-        _ => Ok(Map::new()),
+        Json::Object(given) => (given, issues),
+        _ => (Map::new(), issues),
     }
 }
 
-fn refuse(issues: Vec<Issue>) -> Result<(), GraphError> {
-    match issues.is_empty() {
-        true => Ok(()),
-        false => Err(GraphError::invalid(
-            codes::MALFORMED,
-            "the body is not valid",
-            &issues,
-        )),
-    }
-}
-
-fn check_spec(spec: Option<&Json>) -> Result<(), GraphError> {
-    let (_, report) = validate(spec.unwrap_or(&Json::Null));
-    let issues: Vec<Issue> = report
-        .issues
-        .into_iter()
-        .map(|issue| Issue {
-            path: [vec![json!("graph_spec")], issue.path].concat(),
-            ..issue
-        })
-        .collect();
-    match issues.is_empty() {
-        true => Ok(()),
-        false => Err(GraphError::invalid(
+/// Refuses a body with issues of its members, or of the spec that it gives. All are reported at once.
+fn refuse(mut issues: Vec<Issue>, spec: Option<&Json>) -> Result<(), GraphError> {
+    let is_body_valid = issues.is_empty();
+    let of_spec = spec.map(|spec| validate(spec).1.issues);
+    issues.extend(of_spec.into_iter().flatten().map(|issue| Issue {
+        path: [vec![json!("graph_spec")], issue.path].concat(),
+        ..issue
+    }));
+    match (issues.is_empty(), is_body_valid) {
+        (true, _) => Ok(()),
+        (false, true) => Err(GraphError::invalid(
             codes::INVALID_SPEC,
             "the graph spec is not valid",
+            &issues,
+        )),
+        (false, false) => Err(GraphError::invalid(
+            codes::MALFORMED,
+            "the body is not valid",
             &issues,
         )),
     }

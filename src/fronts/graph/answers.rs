@@ -1,16 +1,17 @@
 //! The answers of people to paused runs.
 
 use flowstone_engine::json::from_json;
-use flowstone_engine::ports::{RunRow, Target, WaitRow, WaitState};
+use flowstone_engine::ports::{RunRow, Target, WaitRow};
 use flowstone_engine::{Answering, Caller, Engine, EngineError, Remark, codec};
 use flowstone_flow::flow::name_of;
 use flowstone_lang::value::Value;
+use flowstone_model::json::items;
 use flowstone_model::waits::actions;
 use serde_json::{Map, Value as Json, json};
 
 use super::codes;
 use super::error::{GraphError, Status};
-use super::runs::{open_wait, status, waits};
+use super::runs::{open_waits, status};
 use super::shape::{self, Issue, Member, Shape};
 
 /// The answer of a person to a paused run.
@@ -38,7 +39,10 @@ pub enum Rights {
 /// What a paused run asks for.
 enum Asked {
     Approval,
+    /// An answer under the key `:input`.
     Input,
+    /// The value of a wait in a run that a call started.
+    Value,
     /// What to do about a step whose outcome is unknown, or that failed.
     Step {
         actions: Vec<String>,
@@ -46,29 +50,53 @@ enum Asked {
 }
 
 impl Asked {
-    fn by(wait: &WaitRow) -> Result<Asked, EngineError> {
+    fn by(wait: &WaitRow, is_own: bool) -> Result<Asked, EngineError> {
         let details = codec::decode(&wait.details)?;
+        let actions = actions(&details);
+        let asks_for_input = || {
+            let schema = details.get("validation").and_then(items)?;
+            let mut rows = schema
+                .iter()
+                .skip(1)
+                .filter_map(|row| name_of(items(row)?.first()?));
+            Some(rows.any(|name| &*name == "input"))
+        };
         Ok(match details.get("question") {
-            Some(_) => Asked::Step {
-                actions: actions(&details),
-            },
-            None if wait.path.ends_with(".approval") => Asked::Approval,
-            None => Asked::Input,
+            Some(_) => Asked::Step { actions },
+            None if !actions.is_empty() => Asked::Approval,
+            None if is_own || asks_for_input() == Some(true) => Asked::Input,
+            None => Asked::Value,
         })
     }
 }
 
-/// Returns the payload of a pause that asks about a step: the question, its actions and what may be known about the call.
-pub(super) fn about_step(wait: &WaitRow, call: Map<String, Json>) -> Option<Json> {
+/// Returns the payload of a pause that the flow of the agent did not ask for: a question about a step, or a wait of the run
+/// `child` that a call started. It has what may be known about the call.
+pub(super) fn about_step(
+    wait: &WaitRow,
+    child: Option<&str>,
+    call: Map<String, Json>,
+) -> Option<Json> {
     let details = codec::decode(&wait.details).ok()?;
-    let question = details.get("question").and_then(name_of)?;
+    let question = details.get("question").and_then(name_of);
+    if question.is_none() && child.is_none() {
+        return None;
+    }
     let mut payload = call;
-    payload.insert("question".to_owned(), json!(&*question));
-    payload.insert(
-        "reason".to_owned(),
-        json!(details.get("message").and_then(Value::as_str)),
-    );
-    payload.insert("actions".to_owned(), json!(actions(&details)));
+    if let Some(question) = question {
+        payload.insert("question".to_owned(), json!(&*question));
+    }
+    let message = details
+        .get("message")
+        .or(details.get("show").and_then(|show| show.get("message")));
+    payload.insert("reason".to_owned(), json!(message.and_then(Value::as_str)));
+    if let Some(child) = child {
+        payload.insert("child_run_id".to_owned(), json!(child));
+    }
+    let actions = actions(&details);
+    if !actions.is_empty() {
+        payload.insert("actions".to_owned(), json!(actions));
+    }
     payload.insert("approval_token".to_owned(), json!(wait.id));
     Some(Json::Object(payload))
 }
@@ -145,31 +173,20 @@ pub async fn resume(
     if rights == Rights::Input && matches!(answer.said, Said::Approved(_)) {
         return Err(not_allowed("a call is approved"));
     }
-    let waits = waits(engine, &row.id).await?;
-    let open = open_wait(&waits);
-    if let Some(token) = &answer.token {
-        let named = waits.iter().find(|wait| wait.id == *token);
-        if named.is_none() && open.is_some() {
-            return Err(GraphError::new(
-                Status::Forbidden,
-                codes::NOT_PAUSED,
-                "the approval token is not that of this pause",
-            ));
-        }
-        if named.is_some_and(|wait| wait.state != WaitState::Open) {
-            return Err(GraphError::new(
-                Status::Conflict,
-                codes::NOT_PAUSED,
-                "the approval token was used before",
-            ));
-        }
-    }
-    let Some(wait) = open.filter(|_| !row.status.is_final()) else {
-        let error = format!("the run `{}` is not paused", row.id);
-        return Err(GraphError::new(Status::Conflict, codes::NOT_PAUSED, error));
+    let open = open_waits(engine, &row.id).await?;
+    let wait = match &answer.token {
+        Some(token) => match open.iter().find(|wait| wait.id == *token) {
+            Some(wait) => Some(wait),
+            None => return Err(wrong_token(engine, row, (token, &open)).await?),
+        },
+        None => open.first(),
     };
-    let asked = Asked::by(wait)?;
-    if rights == Rights::Input && matches!(asked, Asked::Step { .. }) {
+    let Some(wait) = wait.filter(|_| !row.status.is_final()) else {
+        return Err(not_paused(row));
+    };
+    let is_own = wait.run == row.id;
+    let asked = Asked::by(wait, is_own)?;
+    if rights == Rights::Input && (!is_own || matches!(asked, Asked::Step { .. })) {
         return Err(not_allowed("a question about a step is answered"));
     }
     let how = Answering {
@@ -186,11 +203,15 @@ pub async fn resume(
             let target = Target::Name(wait.id.clone());
             engine.answer_waits(target, &payload, how).await
         }
+        (Said::Input(input), Asked::Value) => {
+            let target = Target::Name(wait.id.clone());
+            engine.answer_waits(target, &from_json(input), how).await
+        }
         (Said::Input(input), Asked::Step { actions }) => {
             let (action, remark) = chosen(input, &actions)?;
             engine.choose(&wait.id, &action, remark, how).await
         }
-        (Said::Approved(_), Asked::Input) => {
+        (Said::Approved(_), Asked::Input | Asked::Value) => {
             return Err(wrong_kind("the run asks for `input`, not for an approval"));
         }
         (Said::Input(_), Asked::Approval) => {
@@ -204,6 +225,35 @@ pub async fn resume(
         "running" => "queued",
         status => status,
     })
+}
+
+/// Returns the error for a token of no open wait.
+async fn wrong_token(
+    engine: &Engine,
+    row: &RunRow,
+    (token, open): (&str, &[WaitRow]),
+) -> Result<GraphError, GraphError> {
+    let all = engine.all_waits_below(&row.id).await?;
+    if all.iter().any(|wait| wait.id == token) {
+        return Ok(GraphError::new(
+            Status::Conflict,
+            codes::NOT_PAUSED,
+            "the approval token was used before",
+        ));
+    }
+    Ok(match open.is_empty() {
+        true => not_paused(row),
+        false => GraphError::new(
+            Status::Forbidden,
+            codes::NOT_PAUSED,
+            "the approval token is not that of this pause",
+        ),
+    })
+}
+
+fn not_paused(row: &RunRow) -> GraphError {
+    let error = format!("the run `{}` is not paused", row.id);
+    GraphError::new(Status::Conflict, codes::NOT_PAUSED, error)
 }
 
 /// Returns the action that an answer chooses, with its value and reason.

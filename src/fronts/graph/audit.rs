@@ -20,6 +20,10 @@ pub struct Call {
     /// `ok`, `error`, `denied` or `budget`; `None` while the call is in progress.
     pub status: Option<String>,
     error: Option<String>,
+    /// The name of the step that performs the call.
+    step: String,
+    /// The call asks a person for input.
+    pub(super) is_interrupt: bool,
 }
 
 impl Call {
@@ -41,7 +45,15 @@ impl Call {
             ended_ms: None,
             status: None,
             error: None,
+            step: text("step"),
+            is_interrupt: false,
         }
+    }
+
+    /// Tells whether the last part of a path is the step of the call.
+    pub(super) fn is_of_step(&self, part: &str) -> bool {
+        let rest = part.strip_prefix(self.step.as_str());
+        !self.step.is_empty() && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('~'))
     }
 
     pub(super) fn end(&mut self, at_ms: i64, data: &Json) {

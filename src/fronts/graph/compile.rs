@@ -216,12 +216,13 @@ impl Flow<'_> {
     }
 
     fn node_row(&self, id: &str) -> String {
-        let kind = match self.spec.nodes.get(id) {
-            Some(Node::Llm(_)) => "llm",
-            Some(Node::Tool(_)) => "tool",
-            Some(Node::End(_)) | None => "end",
+        let (kind, key) = match self.spec.nodes.get(id) {
+            Some(Node::Llm(node)) => ("llm", Some(&node.output_key)),
+            Some(Node::Tool(node)) => ("tool", Some(&node.output_key)),
+            Some(Node::End(_)) | None => ("end", None),
         };
-        format!("[{} {}]", quoted(id), keyword(kind))
+        let key = key.map_or_else(String::new, |key| format!(" {}", quoted(key)));
+        format!("[{} {}{key}]", quoted(id), keyword(kind))
     }
 
     fn functions(&self, out: &mut Lines) {
@@ -276,12 +277,14 @@ impl Flow<'_> {
     fn body(&self, out: &mut Lines) {
         let limits = &self.spec.limits;
         let mut bind = Binder::new(out);
+        let limit = format!("(flow.graph/time-limit {})", limits.timeout_seconds);
+        bind.binding("within", &[limit]);
         for (idx, (_, tools)) in self.used_servers().into_iter().enumerate() {
             let tools: Vec<String> = tools.iter().map(|name| quoted(name)).collect();
             bind.binding(
                 &format!("server-{}", idx + 1),
                 &[format!(
-                    "(flow.graph/pinned {} (flow/step :mcp :tools-{} {{:op :list-tools :adapter {}}}) [{}])",
+                    "(flow.graph/pinned {} within (fn [] (flow/step :mcp :tools-{} {{:op :list-tools :adapter {} :total-timeout within}})) [{}])",
                     keyword(&self.spec.entry),
                     idx + 1,
                     adapter(idx),
@@ -303,11 +306,10 @@ impl Flow<'_> {
         bind.binding(
             "run",
             &[format!(
-                "(flow.graph/begin (flow/input) {{:steps {} :calls {} :parallel {} :seconds {} :human-seconds {}}} tools)",
+                "(flow.graph/begin (flow/input) {{:steps {} :calls {} :parallel {} :human-seconds {}}} within tools)",
                 limits.max_steps,
                 limits.max_tool_calls,
                 limits.max_parallel_tools,
-                limits.timeout_seconds,
                 limits.human_timeout_seconds
             )],
         );
@@ -437,11 +439,11 @@ impl Flow<'_> {
                 described(&function.description, &function.input_schema),
                 match &function.body {
                     super::known::FunctionBody::Code(_) => format!(
-                        " :call (fn [id args timeout] (flow/step :function id {{:ref {} :input args :timeout timeout}}))}}",
+                        " :call (fn [id args within] (flow/step :function id {{:ref {} :input args :total-timeout within}}))}}",
                         keyword(&function.name)
                     ),
                     super::known::FunctionBody::Flow { slug } => format!(
-                        " :call (fn [id args timeout] (flow/step :call-flow id {{:flow-slug {} :input args :timeout timeout}}))}}",
+                        " :call (fn [id args within] (flow/step :call-flow id {{:flow-slug {} :input args :total-timeout within}}))}}",
                         keyword(slug)
                     ),
                 },
@@ -458,7 +460,7 @@ impl Flow<'_> {
                         format!(" :schema (:schema {listed})"),
                     ],
                     format!(
-                        " :call (fn [id args timeout] (:content (flow/step :mcp id {{:adapter {} :tool {name} :arguments args{reads} :timeout timeout}})))}}",
+                        " :call (fn [id args within] (:content (flow/step :mcp id {{:adapter {} :tool {name} :arguments args{reads} :total-timeout within}})))}}",
                         adapter(self.place(server))
                     ),
                 )
@@ -526,7 +528,7 @@ pub fn probe_flow(server: &Server) -> String {
 }
 
 /// Returns the id of the adapter of a server.
-fn adapter(idx: usize) -> String {
+pub(super) fn adapter(idx: usize) -> String {
     format!(":graph/server-{}", idx + 1)
 }
 

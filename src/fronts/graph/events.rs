@@ -36,8 +36,16 @@ pub struct RunEvent {
 pub struct Chain {
     /// The agent, or the file that the spec came from.
     pub agent: String,
-    nodes: Vec<(String, NodeKind)>,
+    nodes: Vec<ChainNode>,
     max_steps: usize,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct ChainNode {
+    id: String,
+    kind: NodeKind,
+    /// The key of the state that gets the node's result; `None` for an end, and in flows of earlier builds.
+    output_key: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,17 +55,17 @@ enum NodeKind {
     End,
 }
 
-/// An open wait for a person.
+/// An open wait for a person, of the run or of a run that a tool call started.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pause {
     /// The id of the wait, which is the token of the answer.
     pub wait: String,
-    /// The answer approves a call; otherwise it is the input that an `interrupt` asks for.
-    pub is_approval: bool,
     /// The payload of `run_paused`.
     pub payload: Json,
     /// A person has answered, but the run has not continued yet.
     pub is_answered: bool,
+    /// The run of the wait, if a tool call started it.
+    child: Option<String>,
     since_ms: i64,
 }
 
@@ -75,7 +83,12 @@ pub struct Projection {
     calls: Vec<Call>,
     /// The payload of a wait that is about to open.
     asked: Option<Json>,
-    pause: Option<Pause>,
+    /// The waits that are open, the oldest first.
+    pauses: Vec<Pause>,
+    /// The calls of the runs that they started, by the id of the run.
+    children: HashMap<String, String>,
+    /// The values of the templates' `state`, as far as they are known.
+    state: Option<Map<String, Json>>,
     is_over: bool,
     cost_usd: f64,
     /// How many processes ended while they executed the run.
@@ -95,7 +108,11 @@ impl Chain {
                 "end" => NodeKind::End,
                 _ => return None,
             };
-            Some((name_of(row.first()?)?.to_string(), kind))
+            Some(ChainNode {
+                id: name_of(row.first()?)?.to_string(),
+                kind,
+                output_key: row.get(2).and_then(name_of).map(|key| key.to_string()),
+            })
         });
         let max_steps = definition.get("graph/max-steps").and_then(Value::as_int);
         let agent = definition.get("graph/agent").and_then(name_of);
@@ -119,7 +136,9 @@ impl Projection {
             open: HashMap::new(),
             calls: Vec::new(),
             asked: None,
-            pause: None,
+            pauses: Vec::new(),
+            children: HashMap::new(),
+            state: None,
             is_over: false,
             cost_usd: 0.0,
             orphaned: 0,
@@ -142,9 +161,21 @@ impl Projection {
         &self.chain.agent
     }
 
-    /// Returns the open wait, if a person has to answer it.
+    /// Returns the first open wait, if a person has to answer one.
     pub fn pause(&self) -> Option<&Pause> {
-        self.pause.as_ref()
+        self.pauses.first()
+    }
+
+    /// Returns the fields of the call that a wait is about: that which started the wait's run, or the call in progress.
+    pub fn call_of(&self, run: Option<&str>) -> Map<String, Json> {
+        let call = run.and_then(|run| self.children.get(run));
+        let call = call.and_then(|id| self.open.get(id));
+        call.map_or_else(|| self.underway(), Call::fields)
+    }
+
+    /// Returns the state of the run: the members of its input, and the results of its nodes so far.
+    pub fn state(&self) -> Option<&Map<String, Json>> {
+        self.state.as_ref()
     }
 
     /// Returns the calls of tools so far, in the order of their beginning.
@@ -161,8 +192,8 @@ impl Projection {
 
     /// Returns the node that is visited or was visited last, with the number of the visit.
     pub fn node(&self) -> Option<(&str, usize)> {
-        let (id, _) = self.chain.nodes.get(self.begun.checked_sub(1)?)?;
-        Some((id, self.begun))
+        let node = self.chain.nodes.get(self.begun.checked_sub(1)?)?;
+        Some((&node.id, self.begun))
     }
 
     /// Returns the number of attempts at the run: 1, and one more for each process that ended while it executed the run.
@@ -190,7 +221,7 @@ impl Projection {
     }
 
     fn begin_node(&mut self, at_ms: i64, out: &mut Vec<RunEvent>) {
-        let Some((id, _)) = self.chain.nodes.get(self.begun) else {
+        let Some(ChainNode { id, .. }) = self.chain.nodes.get(self.begun) else {
             return;
         };
         // A visit over the limit does not begin.
@@ -203,7 +234,7 @@ impl Projection {
     }
 
     fn end_node(&mut self, at_ms: i64, out: &mut Vec<RunEvent>) {
-        let Some((id, _)) = self.chain.nodes.get(self.ended) else {
+        let Some(ChainNode { id, .. }) = self.chain.nodes.get(self.ended) else {
             return;
         };
         let step = self.ended + 1;
@@ -214,7 +245,15 @@ impl Projection {
     }
 
     fn kind(&self) -> Option<NodeKind> {
-        self.chain.nodes.get(self.ended).map(|(_, kind)| *kind)
+        self.chain.nodes.get(self.ended).map(|node| node.kind)
+    }
+
+    /// Sets the result of the node that ends.
+    fn set_result(&mut self, result: Json) {
+        let node = self.chain.nodes.get(self.ended);
+        if let Some(key) = node.and_then(|node| node.output_key.clone()) {
+            self.state.get_or_insert_default().insert(key, result);
+        }
     }
 
     fn entry(&mut self, entry: &Entry, out: &mut Vec<RunEvent>) {
@@ -234,7 +273,18 @@ impl Projection {
                 let reply = codec::decode(&entry.payload).unwrap_or(Value::Nil);
                 self.turn_ended(entry.at_ms, &reply, out);
             }
+            (EntryKind::Timer, _) => self.run_called(entry),
             _ => {}
+        }
+    }
+
+    /// Notes which call has started a run.
+    fn run_called(&mut self, entry: &Entry) {
+        let note = codec::decode(&entry.payload).unwrap_or(Value::Nil);
+        let step = entry.path.rsplit('/').next().unwrap_or_default();
+        let call = self.open.values().find(|call| call.is_of_step(step));
+        if let (Some(run), Some(call)) = (note.get("run").and_then(Value::as_str), call) {
+            self.children.insert(run.to_owned(), call.id.clone());
         }
     }
 
@@ -267,6 +317,7 @@ impl Projection {
         self.push(at_ms, "llm_token_usage", data, out);
         let calls = reply.get("tool-calls").and_then(items).unwrap_or_default();
         if calls.is_empty() && self.kind() == Some(NodeKind::Llm) {
+            self.set_result(reply.get("content").map_or(Json::Null, as_json));
             self.end_node(at_ms, out);
         }
     }
@@ -288,11 +339,19 @@ impl Projection {
         let mut fields = call.fields();
         fields.extend(call.outcome(data));
         let is_ok = call.status.as_deref() == Some("ok");
+        let result = data.get("result").cloned().unwrap_or(Json::Null);
+        if is_ok && call.is_interrupt {
+            let state = self.state.get_or_insert_default();
+            state.insert("human_input".to_owned(), result.clone());
+        }
+        self.pauses.retain(|pause| pause.call() != Some(id));
+        self.children.retain(|_, call| call != id);
         if let Some(known) = self.calls.iter_mut().rfind(|known| known.id == call.id) {
             *known = call;
         }
         self.push(at_ms, "tool_call_end", Json::Object(fields), out);
         if is_ok && self.kind() == Some(NodeKind::Tool) {
+            self.set_result(result);
             self.end_node(at_ms, out);
         }
     }
@@ -301,19 +360,15 @@ impl Projection {
         let at_ms = event.at_ms;
         match event.kind {
             EventKind::RunCreated => {
-                let data = json!({"input": input_of(row)});
+                let input = input_of(row);
+                self.state = Some(input.as_object().cloned().unwrap_or_default());
+                let data = json!({"input": input});
                 self.push(at_ms, "run_start", data, out);
             }
             EventKind::RunStarted => self.begin_node(at_ms, out),
-            EventKind::RunResumed => {
-                if self.pause.as_ref().is_some_and(|pause| pause.is_answered) {
-                    self.pause = None;
-                }
-            }
+            EventKind::RunResumed => self.pauses.retain(|pause| !pause.is_answered),
             EventKind::WaitOpened => self.paused(event, out),
-            EventKind::WaitAnswered | EventKind::WaitTimedOut => {
-                self.answered(at_ms);
-            }
+            EventKind::WaitAnswered | EventKind::WaitTimedOut => self.answered(event),
             EventKind::RunCompleted => {
                 if self.kind() == Some(NodeKind::End) {
                     self.end_node(at_ms, out);
@@ -323,9 +378,14 @@ impl Projection {
             }
             EventKind::RunFailed | EventKind::RunTimedOut => {
                 let data = failure_of(row);
+                let why = data["error"].as_str().unwrap_or_default();
+                let why = format!("the run failed before the call had ended: {why}");
+                self.end_calls(at_ms, &why, out);
                 self.over(at_ms, "run_failed", data, out);
             }
             EventKind::RunCancelled | EventKind::RunTerminated => {
+                let why = "the run was cancelled before the call had ended";
+                self.end_calls(at_ms, why, out);
                 self.over(at_ms, "run_cancelled", json!({}), out);
             }
             EventKind::RunOrphaned => self.orphaned += 1,
@@ -338,52 +398,96 @@ impl Projection {
 
     fn paused(&mut self, event: &Event, out: &mut Vec<RunEvent>) {
         let data = codec::decode(&event.data).unwrap_or(Value::Nil);
+        let text = |key: &str| data.get(key).and_then(Value::as_str).map(str::to_owned);
         let offered = data.get("actions").and_then(items).unwrap_or_default();
-        let mut payload = match self.asked.take() {
-            Some(asked) => asked,
-            None if offered.is_empty() => return,
-            // A question about the step of a call, which the flow did not ask.
+        let child = text("child");
+        let mut payload = match self.asked.take_if(|_| child.is_none()) {
+            Some(asked) => {
+                let is_input = !event.path.ends_with(".approval");
+                let call = asked.get("tool_call_id").and_then(Json::as_str);
+                if let Some(call) = call.and_then(|id| self.open.get_mut(id)) {
+                    call.is_interrupt = is_input;
+                }
+                asked
+            }
+            None if offered.is_empty() && child.is_none() => return,
+            // A question about the step of a call, or of the run that it started, which the flow did not ask.
             None => {
-                let mut payload = self.underway();
-                let names = offered.iter().filter_map(name_of);
-                let names: Vec<String> = names.map(|name| name.to_string()).collect();
-                payload.insert("actions".to_owned(), json!(names));
+                let mut payload = self.call_of(child.as_deref());
+                if !offered.is_empty() {
+                    let names = offered.iter().filter_map(name_of);
+                    let names: Vec<String> = names.map(|name| name.to_string()).collect();
+                    payload.insert("actions".to_owned(), json!(names));
+                }
                 Json::Object(payload)
             }
         };
-        let wait = data
-            .get("wait")
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-            .to_owned();
+        let wait = text("wait").unwrap_or_default();
         payload["approval_token"] = json!(wait);
         let data = json!({"payload": payload});
-        self.pause = Some(Pause {
+        self.pauses.push(Pause {
             wait,
-            is_approval: event.path.ends_with(".approval"),
             payload,
             is_answered: false,
+            child,
             since_ms: event.at_ms,
         });
         self.push(event.at_ms, "run_paused", data, out);
     }
 
-    fn answered(&mut self, at_ms: i64) {
-        let Some(pause) = &mut self.pause else {
+    fn answered(&mut self, event: &Event) {
+        let data = codec::decode(&event.data).unwrap_or(Value::Nil);
+        let wait = data.get("wait").and_then(Value::as_str);
+        let is_it = |pause: &Pause| wait.is_none_or(|wait| wait == pause.wait);
+        let Some(at) = self.pauses.iter().position(is_it) else {
             return;
         };
+        let pause = &mut self.pauses[at];
         pause.is_answered = true;
-        let call = pause.payload.get("tool_call_id").and_then(Json::as_str);
-        if let Some(call) = call.and_then(|id| self.open.get_mut(id)) {
-            call.paused(at_ms - pause.since_ms);
+        let millis = event.at_ms - pause.since_ms;
+        let id = pause.call().map(str::to_owned);
+        // The run of the call continues by itself.
+        if pause.child.is_some() {
+            self.pauses.remove(at);
+        }
+        if let Some(call) = id.and_then(|id| self.open.get_mut(&id)) {
+            call.paused(millis);
+        }
+    }
+
+    /// Ends the calls that are in progress when the run ends.
+    fn end_calls(&mut self, at_ms: i64, why: &str, out: &mut Vec<RunEvent>) {
+        if self.is_over {
+            return;
+        }
+        let ids = self.calls.iter().map(|call| call.id.clone());
+        let ids: Vec<String> = ids.filter(|id| self.open.contains_key(id)).collect();
+        for id in ids {
+            for pause in &self.pauses {
+                if pause.call() == Some(&id)
+                    && !pause.is_answered
+                    && let Some(call) = self.open.get_mut(&id)
+                {
+                    call.paused(at_ms - pause.since_ms);
+                }
+            }
+            let data = json!({"id": id, "status": "error", "error": why});
+            self.call_ended(at_ms, &data, out);
         }
     }
 
     fn over(&mut self, at_ms: i64, kind: &'static str, data: Json, out: &mut Vec<RunEvent>) {
         if !std::mem::replace(&mut self.is_over, true) {
-            self.pause = None;
+            self.pauses.clear();
             self.push(at_ms, kind, data, out);
         }
+    }
+}
+
+impl Pause {
+    /// Returns the id of the call that the wait is about.
+    fn call(&self) -> Option<&str> {
+        self.payload.get("tool_call_id").and_then(Json::as_str)
     }
 }
 

@@ -8,8 +8,7 @@ use flowstone_engine::ids::RunId;
 use flowstone_engine::json::from_json;
 use flowstone_engine::outside::refuse_reserved;
 use flowstone_engine::ports::{
-    Delivered, Delivery, NewReceipt, News, RunQuery, RunRow, RunStatus, Stores, WaitFilter,
-    WaitRow, WaitState,
+    Delivered, Delivery, NewReceipt, News, RunQuery, RunRow, RunStatus, Stores, WaitRow, WaitState,
 };
 use flowstone_engine::{Engine, EngineError, StartOptions, Submitted};
 use flowstone_flow::flow::{LoadedFlow, reload};
@@ -24,6 +23,7 @@ use super::codes;
 use super::compile::{Target, slug};
 use super::error::{GraphError, Status};
 use super::events::{BARE_INPUT, Chain, Projection, RunEvent, failure_of, input_of, output_of};
+use super::offered::missing_at_servers;
 use super::project;
 use super::shape::{self, Issue, Member, Shape};
 use super::webhooks;
@@ -224,6 +224,12 @@ pub async fn start(
     let loaded = made.checked.loaded.ok_or_else(|| {
         GraphError::new(Status::BadRequest, codes::LACKING, "the spec made no flow")
     })?;
+    let missing = missing_at_servers(engine, &spec, &known).await;
+    if !missing.is_empty() {
+        let texts: Vec<&str> = missing.iter().map(|issue| issue.message.as_str()).collect();
+        let error = texts.join("; ");
+        return Err(GraphError::invalid(codes::LACKING, error, &missing));
+    }
     let name = match &start.webhook_url {
         Some(url) => Some(webhooks::note(engine, url).await?),
         None => None,
@@ -386,24 +392,18 @@ async fn status_of(
         RunStatus::Running | RunStatus::Waiting if is_cancelling => "cancelling",
         RunStatus::Running if !begun => "queued",
         RunStatus::Running => "running",
-        RunStatus::Waiting => match open_wait(&waits(engine, run).await?) {
-            Some(_) => "paused",
-            None => "running",
+        RunStatus::Waiting => match open_waits(engine, run).await?.is_empty() {
+            false => "paused",
+            true => "running",
         },
     })
 }
 
-pub(super) async fn waits(engine: &Engine, run: &RunId) -> Result<Vec<WaitRow>, EngineError> {
-    let filter = WaitFilter {
-        run: Some(run.clone()),
-        all: true,
-        ..WaitFilter::default()
-    };
-    engine.list_waits(filter).await
-}
-
-pub(super) fn open_wait(waits: &[WaitRow]) -> Option<&WaitRow> {
-    waits.iter().find(|wait| wait.state == WaitState::Open)
+/// Returns the waits of a run, and of the runs that its tool calls started, which a person has to answer.
+pub(super) async fn open_waits(engine: &Engine, run: &RunId) -> Result<Vec<WaitRow>, EngineError> {
+    let mut waits = engine.waits_below(run).await?;
+    waits.retain(|wait| wait.state == WaitState::Open);
+    Ok(waits)
 }
 
 /// Returns a run in the form of responses.
@@ -442,13 +442,18 @@ pub async fn show(engine: &Engine, row: &RunRow) -> Result<Json, GraphError> {
         run["agent"] = json!(projection.agent());
         run["attempt"] = json!(projection.attempt());
         if let Some((node, step)) = projection.node() {
-            run["checkpoint"] = json!({"step": step, "node_id": node});
+            run["checkpoint"] = json!({"step": step, "node_id": node, "state": projection.state()});
         }
         if status == "paused" {
-            let waits = waits(engine, &row.id).await?;
-            let asked = open_wait(&waits).and_then(|wait| about_step(wait, projection.underway()));
-            let pause = projection.pause().map(|pause| pause.payload.clone());
-            run["pause"] = json!(asked.or(pause));
+            let waits = open_waits(engine, &row.id).await?;
+            let pause = projection.pause();
+            let is_it = |wait: &&WaitRow| pause.is_some_and(|pause| pause.wait == wait.id);
+            let wait = waits.iter().find(is_it).or(waits.first());
+            let asked = wait.and_then(|wait| {
+                let child = (wait.run != row.id).then(|| wait.run.as_str());
+                about_step(wait, child, projection.call_of(child))
+            });
+            run["pause"] = json!(asked.or(pause.map(|pause| pause.payload.clone())));
         }
     }
     Ok(run)

@@ -24,7 +24,7 @@ pub enum Shape {
     OneOf(&'static [&'static str]),
     /// An object whose other members depend on the value of one member.
     Tagged(&'static str, &'static [(&'static str, &'static [Member])]),
-    /// A text of at most this many bytes.
+    /// A text of at most this many characters.
     Text(usize),
 }
 
@@ -206,10 +206,11 @@ pub fn check(shape: &Shape, value: &Json, path: &[Json], issues: &mut Vec<Issue>
             tagged(tag, variants, given, path, issues);
             None
         }
-        (Shape::Text(most), Json::String(text)) => (text.len() > *most).then(|| {
-            let length = text.len();
-            format!("expected a text of at most {most} bytes, got {length} bytes")
-        }),
+        (Shape::Text(most), Json::String(text)) => {
+            let length = text.chars().count();
+            (length > *most)
+                .then(|| format!("expected a text of at most {most} characters, got {length}"))
+        }
         (
             Shape::Bool
             | Shape::List(_)

@@ -194,17 +194,21 @@ async fn with_target<A>(
 /// Returns the flow of a graph spec in a file; `None` for any other file.
 ///
 /// # Errors
-/// When the spec is not valid, or the project lacks something for it.
+/// All errors: the file is JSON of another kind, the spec is not valid, or the project lacks something for it.
 pub async fn of_file(
     engine: &Engine,
     file: &Path,
     quietly: bool,
-) -> Result<Option<LoadedFlow>, Report> {
+) -> Result<Option<LoadedFlow>, Vec<Report>> {
     if spec_in(file).is_none() {
-        return Ok(None);
+        return match not_a_spec(engine.project_root(), file) {
+            Some(report) => Err(vec![report]),
+            None => Ok(None),
+        };
     }
-    let text = read(file)?;
-    let spec = valid_spec(file, &text)?;
+    let text = read(file).map_err(|report| vec![report])?;
+    let (spec, report) = validate(&text);
+    let spec = spec.ok_or_else(|| drawn(file, &report))?;
     let session = Rc::new(engine.session());
     let name = stem(file);
     let made = with_target(engine, &spec, &name, Some(&text), |target| {
@@ -214,7 +218,8 @@ pub async fn of_file(
         }
         project::make(engine, &session, &spec, target)
     });
-    let made = made.await?.map_err(|issues| lacking(file, &issues))?;
+    let made = made.await.map_err(|report| vec![report])?;
+    let made = made.map_err(|issues| vec![lacking(file, &issues)])?;
     let is_error =
         |finding: &&flowstone_engine::diagnostic::Diagnostic| finding.severity == Found::Error;
     let errors: Vec<_> = made
@@ -224,23 +229,44 @@ pub async fn of_file(
         .filter(is_error)
         .cloned()
         .collect();
-    let mut errors = of_findings(&session, &errors).into_iter();
-    if let Some(first) = errors.next() {
-        if !quietly {
-            errors.for_each(|report| output::report(&report));
-        }
-        return Err(first);
+    if !errors.is_empty() {
+        return Err(of_findings(&session, &errors));
     }
     let Some(mut loaded) = made.checked.loaded else {
-        return Err(Report::error(codes::INVALID_SPEC, "the spec made no flow"));
+        let message = "the spec made no flow";
+        return Err(vec![Report::error(codes::INVALID_SPEC, message)]);
     };
     loaded.is_outside = !real_path(file).starts_with(real_path(engine.project_root()));
     Ok(Some(loaded))
 }
 
+/// Reports that a JSON file is neither a graph spec nor a behaviour tree, or not JSON at all.
+fn not_a_spec(root: &Path, file: &Path) -> Option<Report> {
+    file.extension().filter(|ending| *ending == "json")?;
+    let absolute = std::path::absolute(file).unwrap_or_else(|_| file.to_path_buf());
+    if !file.exists() || is_tree_file(root, &absolute) {
+        return None;
+    }
+    Some(read(file).err().unwrap_or_else(|| {
+        let message = format!(
+            "{} is neither a graph spec nor a behaviour tree",
+            file.display()
+        );
+        Report::error(codes::INVALID_SPEC, message).hint(
+            "a graph spec has `spec_version` and `nodes`; a behaviour tree has `tree`; a flow is a file that ends in .edn",
+        )
+    }))
+}
+
 /// Returns the problems of a graph spec in a file; `None` for any other file.
 pub fn reports(file: &Path) -> Option<Vec<Report>> {
-    spec_in(file)?;
+    if spec_in(file).is_none() {
+        let is_json = file.extension().is_some_and(|ending| ending == "json");
+        let refused = is_json.then(|| read(file).err()).flatten();
+        return refused
+            .filter(|report| report.code == codes::INVALID_SPEC)
+            .map(|report| vec![report]);
+    }
     Some(match read(file) {
         Ok(spec) => drawn(file, &validate(&spec).1),
         Err(report) => vec![report],
@@ -269,22 +295,15 @@ fn read(file: &Path) -> Result<Json, Report> {
     })
 }
 
+/// Returns the spec in a file. Of several errors, the last is returned and those before it are printed.
 fn valid(file: &Path) -> Result<GraphSpec, Report> {
-    valid_spec(file, &read(file)?)
-}
-
-fn valid_spec(file: &Path, json: &Json) -> Result<GraphSpec, Report> {
-    let (spec, report) = validate(json);
-    match spec {
-        Some(spec) => Ok(spec),
-        None => {
-            let mut reports = drawn(file, &report).into_iter();
-            let first = reports.next();
-            reports.for_each(|report| output::report(&report));
-            Err(first
-                .unwrap_or_else(|| Report::error(codes::INVALID_SPEC, "the spec is not valid")))
-        }
-    }
+    let (spec, report) = validate(&read(file)?);
+    spec.ok_or_else(|| {
+        let mut reports = drawn(file, &report);
+        let last = reports.pop();
+        reports.iter().for_each(output::report);
+        last.unwrap_or_else(|| Report::error(codes::INVALID_SPEC, "the spec is not valid"))
+    })
 }
 
 /// Returns the issues and warnings of a validation as reports.

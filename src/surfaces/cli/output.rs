@@ -166,6 +166,18 @@ pub fn failure(report: &Report, as_json: bool) {
     }
 }
 
+/// Prints errors in their order. As JSON they are one object, with the first as `error` and all of them as `errors`.
+pub fn failures(reports: &[Report], as_json: bool) {
+    match reports {
+        [report] => failure(report, as_json),
+        [first, ..] if as_json => {
+            let all: Vec<_> = reports.iter().map(Shown::to_json).collect();
+            json(&serde_json::json!({"ok": false, "error": first.to_json(), "errors": all}));
+        }
+        all => all.iter().for_each(report),
+    }
+}
+
 /// Draws an error on standard error.
 pub fn report(report: &Report) {
     note_part(&report.draw());

@@ -66,9 +66,13 @@ async fn execute(args: &Run, app: &dyn App) -> Result<Exit, Report> {
     let installed = version::installed(&engine, args).await?;
     let (loaded, installation) = match installed {
         Some((loaded, installation)) => (loaded, Some(installation)),
-        None => match graph::of_file(&engine, &args.file, quietly).await? {
-            Some(loaded) => (loaded, None),
-            None => (load(&engine, args).await?, None),
+        None => match graph::of_file(&engine, &args.file, quietly).await {
+            Ok(Some(loaded)) => (loaded, None),
+            Ok(None) => (load(&engine, args).await?, None),
+            Err(reports) => {
+                output::failures(&reports, args.show.json);
+                return Ok(Exit::Failed);
+            }
         },
     };
     let input = with_uploads(&engine, input, &args.uploads).await?;

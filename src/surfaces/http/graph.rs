@@ -58,18 +58,35 @@ pub(super) fn add_error(path: &str, problem: &Problem, members: &mut Json) {
     }
 }
 
+/// The text of a JSON body.
+enum Text {
+    Empty,
+    Json(Json),
+    /// JSON that readers change silently: a member that is there twice, or an integer that would be rounded.
+    Refused(JsonTextError),
+}
+
 /// Reads a JSON body; `None` if it is empty.
 async fn read(headers: &HeaderMap, body: Body) -> Result<Option<Json>, Problem> {
+    match read_text(headers, body).await? {
+        Text::Empty => Ok(None),
+        Text::Json(body) => Ok(Some(body)),
+        Text::Refused(error) => Err(of_refusal(Refusal::malformed(&error))),
+    }
+}
+
+/// Reads the text of a JSON body.
+async fn read_text(headers: &HeaderMap, body: Body) -> Result<Text, Problem> {
     let bytes = bytes(body, JSON_MAX).await?;
     if bytes.is_empty() {
-        return Ok(None);
+        return Ok(Text::Empty);
     }
     refuse_other_types(headers)?;
-    let body = json(&bytes)?;
-    // An integer that would be rounded is refused.
     match json_text::read(&String::from_utf8_lossy(&bytes)) {
-        Err(error @ JsonTextError::Digits { .. }) => Err(of_refusal(Refusal::malformed(&error))),
-        Ok(_) | Err(_) => Ok(Some(body)),
+        Err(error @ (JsonTextError::Digits { .. } | JsonTextError::Twice { .. })) => {
+            Ok(Text::Refused(error))
+        }
+        Ok(_) | Err(JsonTextError::Syntax(_)) => Ok(Text::Json(json(&bytes)?)),
     }
 }
 

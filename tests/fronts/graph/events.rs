@@ -16,7 +16,7 @@ fn edn(text: &str) -> Value {
 
 /// Returns the nodes of a spec: a model, a tool, an end.
 fn chain(max_steps: i64) -> Chain {
-    let nodes = r#"[["ask" :llm] ["save" :tool] ["done" :end]]"#;
+    let nodes = r#"[["ask" :llm "reply"] ["save" :tool "kept"] ["done" :end]]"#;
     let definition =
         format!("{{:graph/agent \"support\" :graph/nodes {nodes} :graph/max-steps {max_steps}}}");
     let flow = Flow {
@@ -364,4 +364,105 @@ fn the_audit_has_a_digest_of_the_arguments_and_not_the_arguments() {
         json!(codec::digest_bytes(br#"{"id":1,"to":2}"#))
     );
     assert!(audit[0].get("args").is_none());
+}
+
+/// The run of a call waits: the pause is about that call, and the time of the wait is not part of it.
+#[test]
+fn a_wait_of_the_run_of_a_call_is_a_pause() {
+    let of_child = |kind: EventKind, wait: &str, at_ms: i64| {
+        FeedItem::Event(Event {
+            kind,
+            path: "inner".to_owned(),
+            data: format!("{{:wait {wait:?} :actions [:retry] :child \"r2\"}}"),
+            at_ms,
+        })
+    };
+    let called = |id: &str, step: &str, at_ms: i64| {
+        let data =
+            format!("{{:id {id:?} :name \"look\" :args {{}} :source \"function\" :step {step:?}}}");
+        emitted("graph.call", &data, at_ms)
+    };
+    let mut rows = rows();
+    rows.truncate(4);
+    rows.extend([
+        called("c1", "ask.1.1", 10),
+        called("c2", "ask.1.2", 10),
+        entry(
+            EntryKind::Timer,
+            ("ask.calls[0]/ask.1.1", "call-flow"),
+            "{:kind :child :run \"r2\"}",
+            11,
+        ),
+        of_child(EventKind::WaitOpened, "w7", 12),
+        of_child(EventKind::WaitAnswered, "w7", 112),
+        emitted("graph.called", r#"{:id "c1" :status "ok" :result 1}"#, 120),
+    ]);
+    let mut projection = Projection::new(chain(20));
+    let row = row(RunStatus::Running);
+    let mut found = Vec::new();
+    let mut pauses = Vec::new();
+    for item in &rows {
+        found.extend(projection.take(item, &row));
+        pauses.push(projection.pause().map(|pause| pause.wait.clone()));
+    }
+    let names: Vec<&str> = found.iter().map(|event| event.kind).collect();
+    let expected = [
+        "tool_call_start",
+        "tool_call_start",
+        "run_paused",
+        "tool_call_end",
+    ];
+    assert_eq!(names[3..], expected);
+    let payload = json!({
+        "tool_call_id": "c1", "tool_name": "look", "tool_source": "function", "args": {},
+        "actions": ["retry"], "approval_token": "w7",
+    });
+    assert_eq!(found[5].data["payload"], payload);
+    assert_eq!(found[6].data["duration_ms"], json!(10));
+    assert_eq!(pauses[6..], [None, Some("w7".to_owned()), None, None]);
+}
+
+#[test]
+fn calls_that_are_open_end_before_the_run_does() {
+    for (kind, last) in [
+        (EventKind::RunFailed, "run_failed"),
+        (EventKind::RunCancelled, "run_cancelled"),
+    ] {
+        let mut rows = rows();
+        rows.truncate(10);
+        rows.push(life(kind, 1_500));
+        let names = [&WHOLE[..10], &["tool_call_end", last]].concat();
+        let row = failed(
+            r#"{:kind :graph :reason "timeout" :node "save"}"#,
+            "too long",
+        );
+        let data = check(&rows, &row, 20, &names);
+        assert_eq!(
+            (&data[10]["tool_call_id"], &data[10]["status"]),
+            (&json!("save"), &json!("error"))
+        );
+        // The pause from 11 to 1500 is not part of the call.
+        assert_eq!(data[10]["duration_ms"], json!(1));
+        let mut projection = Projection::new(chain(20));
+        for item in &rows {
+            projection.take(item, &row);
+        }
+        let statuses = projection.calls().iter().map(|call| call.status.as_deref());
+        assert_eq!(statuses.collect::<Vec<_>>(), [Some("ok"), Some("error")]);
+    }
+}
+
+#[test]
+fn the_state_has_the_input_and_the_results_of_nodes() {
+    let row = row(RunStatus::Completed);
+    let mut projection = Projection::new(chain(20));
+    let mut states = Vec::new();
+    for item in rows() {
+        projection.take(&item, &row);
+        states.push(json!(projection.state()));
+    }
+    assert_eq!(states[0], json!({"message": "hi"}));
+    assert_eq!(states[6], json!({"message": "hi", "reply": "ok"}));
+    let whole = json!({"message": "hi", "reply": "ok", "kept": true});
+    assert_eq!(states.last(), Some(&whole));
 }

@@ -355,7 +355,7 @@ fn a_value_that_is_no_object_and_an_oversized_spec_are_refused() {
         "{found:?}"
     );
     let found = issues("/nodes/reply/system_prompt", json!("x".repeat(100_001)));
-    assert!(found[0].contains("at most 100000 bytes"), "{found:?}");
+    assert!(found[0].contains("at most 100000 characters"), "{found:?}");
     // A long value is not repeated in its message.
     let found = issues("/spec_version", json!("y".repeat(10_000)));
     assert!(found[0].len() < 200, "{found:?}");

@@ -8,10 +8,11 @@ use axum::routing::{get, post};
 use flowstone_engine::token::Scope;
 use flowstone_fronts::graph::agents::{self, Agent};
 use flowstone_fronts::graph::error::GraphError;
+use flowstone_fronts::graph::shape::Issue;
 use serde_json::{Value as Json, json};
 
 use super::visitor::Visitor;
-use super::{read, read_object};
+use super::{Text, read_object, read_text};
 use crate::http::answer::Answer;
 use crate::http::problem::Problem;
 use crate::http::server::{EngineContext, Shared};
@@ -119,7 +120,16 @@ async fn validate(
     body: Body,
 ) -> Result<Answer, Problem> {
     visitor.owner(Scope::Read)?;
-    let body = read(&headers, body).await?;
+    let body = match read_text(&headers, body).await? {
+        Text::Empty => None,
+        Text::Json(body) => Some(body),
+        // The body is JSON, so what is wrong with it is an issue of the spec.
+        Text::Refused(error) => {
+            let issue = Issue::at(&[], error.to_string());
+            let issues = [issue.to_json()];
+            return Ok(Answer::ok(json!({"valid": false, "issues": issues})));
+        }
+    };
     let report = server
         .ask(async move |cx: &EngineContext| {
             if body.is_none() || !visitor.reaches(&name) {

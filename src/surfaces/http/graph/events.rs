@@ -8,14 +8,13 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use flowstone_engine::json::compact;
 use flowstone_engine::ports::{News, RunRow};
-use flowstone_engine::token::Scope;
 use flowstone_fronts::graph::error::GraphError;
 use flowstone_fronts::graph::events::RunEvent;
 use flowstone_fronts::graph::runs::{self, FeedState, Reader};
 use serde_json::{Value as Json, json};
 
 use super::public::own;
-use super::runs::reached;
+use super::runs::readable;
 use super::visitor::{Visitor, address, project};
 use crate::http::access::{Caller, unauthorized};
 use crate::http::answer::Answer;
@@ -49,12 +48,12 @@ async fn list(
     headers: HeaderMap,
     RawQuery(query): RawQuery,
 ) -> Result<Answer, Problem> {
-    visitor.owner(Scope::Read)?;
+    visitor.owner_or_program()?;
     let (after, limit) = page(&headers, query.as_deref())?;
     let events = server
         .ask(async move |cx: &EngineContext| {
-            let row = reached(cx, &visitor, (&name, &id)).await?;
-            runs::events(&cx.engine, &row, after, limit).await
+            let row = readable(cx, &visitor, (&name, &id)).await?;
+            Ok::<_, Problem>(runs::events(&cx.engine, &row, after, limit).await?)
         })
         .await?;
     Ok(Answer::ok(json!({"events": events})))
@@ -93,14 +92,14 @@ async fn follow(
     headers: HeaderMap,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
-    visitor.owner(Scope::Read)?;
+    visitor.owner_or_program()?;
     let query = Query::read(query.as_deref(), OF_STREAM)?;
     let since = position(&headers, &query)?;
     let caller = visitor.caller.clone();
     let opened = server
         .ask(async move |cx: &EngineContext| {
-            let row = reached(cx, &visitor, (&name, &id)).await?;
-            open(cx, &row).await
+            let row = readable(cx, &visitor, (&name, &id)).await?;
+            Ok::<_, Problem>(open(cx, &row).await?)
         })
         .await?;
     stream(&server, caller, opened, since).await

@@ -114,16 +114,32 @@ pub(super) async fn reached(
     Ok(row)
 }
 
+/// Returns a run that the caller may read: with the scope `read`, or because the caller's token started it.
+pub(super) async fn readable(
+    cx: &EngineContext,
+    visitor: &Visitor,
+    at: (&str, &str),
+) -> Result<RunRow, Problem> {
+    let found = reached(cx, visitor, at).await;
+    match found {
+        Ok(row) if visitor.caller.may_read(&row) => Ok(row),
+        found => {
+            visitor.caller.need(Scope::Read)?;
+            Ok(found?)
+        }
+    }
+}
+
 async fn show(
     State(server): State<Shared>,
     visitor: Visitor,
     Path((_, name, id)): Path<(String, String, String)>,
 ) -> Result<Answer, Problem> {
-    visitor.owner(Scope::Read)?;
+    visitor.owner_or_program()?;
     let run = server
         .ask(async move |cx: &EngineContext| {
-            let row = reached(cx, &visitor, (&name, &id)).await?;
-            runs::show(&cx.engine, &row).await
+            let row = readable(cx, &visitor, (&name, &id)).await?;
+            Ok::<_, Problem>(runs::show(&cx.engine, &row).await?)
         })
         .await?;
     Ok(Answer::ok(json!({"run": run})))
@@ -171,13 +187,17 @@ async fn tool_calls(
     visitor: Visitor,
     Path((_, id)): Path<(String, String)>,
 ) -> Result<Answer, Problem> {
-    visitor.owner(Scope::Read)?;
+    visitor.owner_or_program()?;
     let calls = server
         .ask(async move |cx: &EngineContext| {
-            let row = runs::any(&cx.engine, &id).await?;
+            let found = runs::any(&cx.engine, &id).await;
+            if !found.as_ref().is_ok_and(|row| visitor.caller.may_read(row)) {
+                visitor.caller.need(Scope::Read)?;
+            }
+            let row = found?;
             match visitor.caller.token.reaches_flow(&row.flow, &[]) {
-                true => runs::tool_calls(&cx.engine, &row).await,
-                false => Err(runs::no_run(&id)),
+                true => Ok(runs::tool_calls(&cx.engine, &row).await?),
+                false => Err(Problem::from(runs::no_run(&id))),
             }
         })
         .await?;

@@ -99,6 +99,12 @@ impl Visitor {
 
     /// Refuses users, and programs without the required scope.
     pub(super) fn owner(&self, scope: Scope) -> Result<(), Problem> {
+        self.owner_or_program()?;
+        self.caller.need(scope)
+    }
+
+    /// Refuses users. The route decides which scopes a program needs.
+    pub(super) fn owner_or_program(&self) -> Result<(), Problem> {
         if self.who.kind != Kind::Owner {
             return Err(GraphError::new(
                 Status::Forbidden,
@@ -107,7 +113,7 @@ impl Visitor {
             )
             .into());
         }
-        self.caller.need(scope)
+        Ok(())
     }
 
     /// As [`Visitor::owner`], for resources that all agents of the project share. Limited tokens have no access to them.
