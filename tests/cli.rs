@@ -122,6 +122,7 @@ mod jobs;
 mod kill;
 mod kit;
 mod kit_agent;
+mod kit_doors;
 mod kit_killed;
 #[cfg(unix)]
 mod kit_pages;

@@ -10,6 +10,7 @@ pub mod agent_view;
 pub mod approval;
 pub mod catalog;
 pub mod change;
+pub mod connectable;
 pub mod connecting;
 pub mod context;
 pub mod delivery;
@@ -178,6 +179,7 @@ fn may(cx: &KitCall<'_>, tool: &Tool) -> Result<(), KitError> {
             "`{name}` is the token of a user: the build kit is for those who build flows"
         )));
     }
+    cx.check_bound()?;
     if !cx.token.has(tool.scope) {
         let (token, scope) = (&cx.token.name, tool.scope.name());
         return Err(KitError::permission_denied(format!(

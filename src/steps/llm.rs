@@ -68,6 +68,7 @@ use dialect::Dialect;
 pub(crate) use estimate::ESTIMATED;
 use images::Sight;
 use output::Wanted;
+pub use provider::{BY_ENVIRONMENT, UsualModel, usual_model};
 use provider::{Backend, Endpoint};
 pub(crate) use provider_tools::FIELD as PROVIDER_TOOLS;
 

@@ -134,18 +134,36 @@ pub(crate) async fn call(
     kit::call(&call, &wanted.name, arguments, wanted.agreed.consent()).await
 }
 
-/// Returns the tools with whether each is enabled, in the order of the catalogue.
+/// A tool as a caller has it at a door.
+pub(crate) struct OfferedTool {
+    pub tool: &'static Tool,
+    pub is_enabled: bool,
+    permission: &'static str,
+}
+
+impl OfferedTool {
+    /// Returns what lists show of it.
+    pub(crate) fn described(&self) -> Json {
+        self.tool.described(self.is_enabled, self.permission)
+    }
+}
+
+/// Returns the tools in the order of the catalogue, with what the caller may do with each.
 ///
 /// # Errors
 /// When the settings name a tool that does not exist.
 pub(crate) fn tools(
     engine: &Engine,
     (token, door): (&Token, &KitDoor),
-) -> Result<Vec<(&'static Tool, bool)>, KitError> {
+) -> Result<Vec<OfferedTool>, KitError> {
     let permissions = Permissions::of_settings(engine.settings(), token)?.and(&door.permissions);
     let tools = catalog::TOOLS.iter();
     Ok(tools
-        .map(|tool| (tool, permissions.is_enabled(tool)))
+        .map(|tool| OfferedTool {
+            tool,
+            is_enabled: permissions.is_enabled(tool),
+            permission: permissions.shown(tool, token),
+        })
         .collect())
 }
 

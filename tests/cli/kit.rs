@@ -331,7 +331,7 @@ fn settings_narrow_what_may_be_called() {
     assert_eq!(of("query_workflows")["enabled"], false);
     let commit = of("commit_revision");
     assert_eq!(commit["enabled"], true);
-    assert_eq!(commit["permission"], "ask");
+    assert_eq!(commit["permission"], "allow");
     assert_eq!(commit["timeout_ms"], 30_000);
     assert_eq!(commit["input_schema"]["additionalProperties"], false);
 }

@@ -90,11 +90,12 @@ impl Link {
 }
 
 /// Requests a connection, and returns the link of its page.
-fn request(api: &Api, integration: &str) -> Link {
+fn request(api: &Api, slug: &str) -> Link {
+    // The flow and the project do not describe all of them.
     let pending = call(
         api,
         "request_connection",
-        &json!({"integration": integration}),
+        &json!({"integration": "http-api", "slug": slug}),
     );
     assert_eq!(pending["status"], "pending", "{pending}");
     Link::read(api, &pending["url"])

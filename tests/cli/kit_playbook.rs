@@ -5,15 +5,20 @@ use serde_json::{Value, json};
 
 use crate::api::Api;
 use crate::program::Scratch;
+use crate::server::{Answer, Server};
 
 const MODEL: &str = r#":connections {:ai {:backend :scripted :models ["test/small"] :script {:turns ["Three issues are new."]}}}"#;
 
 /// Settings that allow everything that the playbook calls.
 fn settings() -> String {
+    settings_with(MODEL)
+}
+
+fn settings_with(connections: &str) -> String {
     let tools = catalog::TOOLS.iter().filter(|tool| tool.default_on);
     let allowed: Vec<String> = tools.map(|tool| format!(":{} :allow", tool.name)).collect();
     let allowed = allowed.join(" ");
-    format!("{{:allow {{:net [\"127.0.0.1\"]}} :kit {{:permissions {{{allowed}}}}} {MODEL}}}")
+    format!("{{:allow {{:net [\"127.0.0.1\"]}} :kit {{:permissions {{{allowed}}}}} {connections}}}")
 }
 
 /// A client of the kit's MCP server for the flow `digest`.
@@ -114,34 +119,61 @@ fn the_playbook_is_the_same_at_every_door() {
     assert!(wrong["error"]["code"].is_number(), "{wrong}");
 }
 
+/// Returns the example of the playbook.
+fn example() -> &'static str {
+    let (_, rest) = playbook::TEXT
+        .split_once("```clojure\n")
+        .expect("an example");
+    rest.split_once("```").expect("its end").0
+}
+
+/// Returns the arguments with which the playbook says that the example is tested.
+fn test_of_the_example() -> Value {
+    let (_, rest) = playbook::TEXT
+        .split_once("It is tested with `")
+        .expect("a test");
+    let (arguments, _) = rest.split_once('`').expect("its end");
+    serde_json::from_str(arguments).expect("JSON")
+}
+
 #[test]
-fn a_client_with_only_the_kit_builds_a_flow() {
+fn a_client_with_only_the_kit_builds_the_example_of_the_playbook() {
+    let tracker = Server::start(|request, _| match &*request.method {
+        "GET" => Answer::Json(r#"[{"title": "Login fails"}]"#.to_owned()),
+        _ => Answer::Json(r#"{"id": 7}"#.to_owned()),
+    });
     let scratch = Scratch::new();
-    scratch.write("flowstone.edn", settings());
+    let connections = format!(
+        ":connections {{:ai {{:backend :scripted :models [\"test/small\"] :script {{:turns [\"Three issues are new.\"]}}}}
+                       :tracker {{:base-url \"{}\" :label \"Issue tracker\"}}}}",
+        tracker.url("")
+    );
+    scratch.write("flowstone.edn", settings_with(&connections));
     let api = Api::serve(&scratch);
     let mut client = Client::begin(&api);
     let found = client.call(
         "discover_tools",
-        json!({"use_cases": ["summarize a text", "store a key and its value"]}),
+        json!({"use_cases": ["read the issues of the tracker", "summarize a text", "every weekday at 8"]}),
     );
-    assert_eq!(found["ready"], true, "{found:#}");
-    let names: Vec<&Value> = [0, 1]
-        .map(|at| &found["capabilities"][at]["tool"]["name"])
-        .into();
-    assert_eq!(names, [&json!("llm"), &json!("kv set")], "{found:#}");
-    let text = r#"{:slug :digest
- :requires [{:slot :ai :type :http-api :backend :scripted}]
- :invocations {:default {:inputs [{:name :region :type :text :default "EU"}]}}
- :flow '(let [input  (flow/input)
-              report (flow/step :llm :report {:connection :ai :prompt (str "Summarize " (:region input))})]
-          (flow/step :kv :keep {:operation :set :key "last-report" :value (:content report)})
-          (flow/step :agent :note {:connection :ai :objective "Say it."}))}"#;
-    let delta = json!({"set": {"parameters": {"files": {"flow.edn": text}}}});
+    let names = [0, 1].map(|at| found["capabilities"][at]["tool"]["name"].clone());
+    assert_eq!(names, [json!("http"), json!("llm")], "{found:#}");
+    let slugs = [0, 1].map(|at| found["capabilities"][at]["connection"]["slug"].clone());
+    assert_eq!(slugs, [json!("tracker"), json!("ai")], "{found:#}");
+    let delta = json!({"set": {"parameters": {"files": {"flow.edn": example()}}}});
     let committed = client.call("commit_revision", json!({"delta": delta}));
     assert_eq!(committed["status"], "committed", "{committed}");
-    let tested = client.call("test_run", json!({"inputs": {"region": "EU"}}));
-    assert_eq!(tested["verdict"], "unconfirmed", "{tested}");
+    assert_eq!(committed["warnings"], json!([]), "{committed}");
+    let tested = client.call("test_run", test_of_the_example());
+    assert_eq!(tested["verdict"], "pass", "{tested}");
+    assert_eq!(
+        tested["tools"],
+        json!([{"name": "publish", "called": true, "returned": true}])
+    );
     assert_eq!(tested["output"], "Three issues are new.", "{tested}");
+    let posted = tracker.requests();
+    let posted = posted.iter().find(|request| request.method == "POST");
+    let posted = posted.expect("the report");
+    assert!(posted.body.contains("Three issues are new."), "{posted:?}");
     let outputs = json!({"outputs": {"pass": true}});
     let note = json!({"references": {"evaluator": {"slug": "self-test"}}, "data": outputs});
     let noted = client.call("annotate_trace", note);
@@ -149,9 +181,6 @@ fn a_client_with_only_the_kit_builds_a_flow() {
         noted["annotation"]["trace_id"], tested["trace_id"],
         "{noted}"
     );
-    if catalog::find("create_schedule").is_none() {
-        return;
-    }
     let schedule = json!({"data": {"event_key": "schedule", "schedule": "0 8 * * 1-5",
                                     "inputs_fields": {"region": "EU"}}});
     let scheduled = client.call("create_schedule", schedule);

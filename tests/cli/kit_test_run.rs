@@ -172,6 +172,21 @@ fn a_test_starts_no_test() {
 }
 
 #[test]
+fn a_person_without_a_terminal_is_told_how_to_agree() {
+    let scratch = project(&agent("SEND"));
+    scratch.write(
+        "flowstone.edn",
+        SETTINGS.replace(":test_run :allow", ":test_run :ask"),
+    );
+    let asked = scratch.run(&["flows", "test", "mail"]);
+    assert_eq!(asked.code, Some(3), "{asked:?}");
+    for words in ["`--yes`", "`--dry`", "flowstone kit approve kap_"] {
+        assert!(asked.err.contains(words), "{words} {}", asked.err);
+    }
+    assert!(!asked.err.contains("details"), "{}", asked.err);
+}
+
+#[test]
 fn the_command_tests_a_flow() {
     let scratch = project(&agent("SEND"));
     let test = |args: &[&str]| scratch.run(&[&["flows", "test", "mail"], args].concat());

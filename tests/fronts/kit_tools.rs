@@ -5,4 +5,5 @@ mod discovery;
 mod dry;
 mod ends;
 pub mod project;
+mod use_cases;
 mod verdicts;

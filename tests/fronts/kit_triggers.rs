@@ -182,6 +182,9 @@ fn a_window_that_is_empty_past_or_unreadable_is_refused() {
     );
     with("start_time", json!({"start_time": "tomorrow"}));
     with("start_time", json!({"start_time": "2026-13-01T00:00:00Z"}));
+    // Without an offset a time is ambiguous.
+    with("start_time", json!({"start_time": "2026-05-06T09:00:00"}));
+    with("end_time", json!({"end_time": "2026-05-06"}));
     // No tick is in the window.
     with("schedule", json!({"end_time": "2026-05-05T09:00:00Z"}));
 }
@@ -603,6 +606,15 @@ fn flows_that_start_one_another_end_after_sixteen() {
     let errors: Vec<Json> = errors.filter(|it| it["status"]["code"] == 500).collect();
     assert_eq!(errors.len(), 1, "{errors:?}");
     assert_eq!(errors[0]["data"]["error"]["code"], "E1540");
+}
+
+#[test]
+fn an_object_with_a_literal_has_nothing_else() {
+    let project = project();
+    let fields = json!({"price": {"$literal": 1, "x": 2}});
+    let data = json!({"event_key": "a", "schedule": "0 9 * * *", "inputs_fields": fields});
+    let refused = project.refused("create_schedule", json!({"data": data}));
+    assert_eq!(refused, "invalid_arguments /data/inputs_fields/price");
 }
 
 #[test]

@@ -31,7 +31,7 @@ pub struct Evidence {
     pub tools: Vec<ToolEvidence>,
     /// The tools whose calls needed an approval, in the order of asking.
     pub approvals: Vec<String>,
-    /// The first model that answered.
+    /// The first model that was asked, whether or not it answered.
     pub model: Option<ModelEvidence>,
     /// Calls were left open: they need an approval, or a result from outside.
     pub has_open_calls: bool,
@@ -49,7 +49,7 @@ pub struct ToolEvidence {
     pub has_failed: bool,
 }
 
-/// A model that answered.
+/// A model that was asked. What it did not answer is as the request has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelEvidence {
     pub model: Option<String>,
@@ -58,6 +58,9 @@ pub struct ModelEvidence {
     pub connection: Option<String>,
     /// The flow of the run.
     pub flow: String,
+    /// The run, and the path of the step that asked first.
+    place: (RunId, String),
+    has_answered: bool,
 }
 
 impl Engine {
@@ -120,6 +123,7 @@ enum Next {
 
 /// A journal that is being read.
 struct Reading {
+    run: RunId,
     flow: String,
     /// The names of the flow's packaged steps for models, by id.
     packaged: HashMap<String, String>,
@@ -174,6 +178,7 @@ impl Reading {
             entries: stores.journal.load(run).await?.into_iter(),
             waits: stores.waits.list(filter).await?,
             flow: row.flow,
+            run: run.clone(),
             steps: HashMap::new(),
             calls: Vec::new(),
             children: HashSet::new(),
@@ -225,7 +230,11 @@ impl Reading {
             tool: None,
         };
         let name = step_id(&entry.path);
-        if !step.is_nested || (entry.what == "llm" && name == TURN) {
+        let is_turn = entry.what == "llm" && name == TURN;
+        if is_turn || (!step.is_nested && matches!(&*entry.what, "agent" | "llm")) {
+            self.asks(entry, &step.request, evidence);
+        }
+        if !step.is_nested || is_turn {
             return step;
         }
         let of_agent = |call: &Call| call.name == name && Some(&*call.above) == above;
@@ -336,6 +345,18 @@ impl Reading {
             || paths.any(|path| path.starts_with(&later) && step_id(path) == TURN)
     }
 
+    /// Takes in the first request to a model, by which it is known if it does not answer.
+    fn asks(&self, entry: &Entry, request: &str, evidence: &mut Evidence) {
+        evidence.model.get_or_insert_with(|| ModelEvidence {
+            model: named(request, ":model "),
+            provider: named(request, ":provider "),
+            connection: named(request, ":connection "),
+            flow: self.flow.clone(),
+            place: (self.run.clone(), entry.path.clone()),
+            has_answered: false,
+        });
+    }
+
     /// Takes in the reply of a model.
     fn replied(&mut self, entry: &Entry, (step, reply): (&Step, &Value), evidence: &mut Evidence) {
         let text = |key: &str| reply.get(key).and_then(name_of);
@@ -348,12 +369,20 @@ impl Reading {
         if let Some(content) = content.filter(|content| !content.trim().is_empty()) {
             evidence.text = Some(content);
         }
-        evidence.model.get_or_insert_with(|| ModelEvidence {
-            model: text("model"),
-            provider: text("provider"),
-            connection: text("connection").or_else(|| named(&step.request, ":connection ")),
-            flow: self.flow.clone(),
-        });
+        let is_of = |model: &ModelEvidence| {
+            let (run, path) = &model.place;
+            let below = entry.path.strip_prefix(&**path);
+            let is_inside =
+                below.is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '~']));
+            !model.has_answered && *run == self.run && is_inside
+        };
+        if let Some(model) = evidence.model.as_mut().filter(|model| is_of(model)) {
+            let connection = text("connection").or_else(|| named(&step.request, ":connection "));
+            model.model = text("model").or(model.model.take());
+            model.provider = text("provider").or(model.provider.take());
+            model.connection = connection.or(model.connection.take());
+            model.has_answered = true;
+        }
         let above = entry.path.rsplit_once('/').map_or("", |(above, _)| above);
         for call in reply.get("tool-calls").and_then(items).unwrap_or_default() {
             let Some(name) = call.get("name").and_then(name_of) else {

@@ -1,7 +1,7 @@
 //! `inputs_fields`: which parts of an event become inputs of a run.
 //!
 //! A string that begins with `$` is a JSON Path (RFC 9535), one that begins with `/` a JSON Pointer (RFC 6901), and any other
-//! string is a literal. `{"$literal": ...}` is its content. Keys and other values stay as they are.
+//! string is a literal. `{"$literal": ...}`, without other members, is its content. Keys and other values stay as they are.
 
 use serde_json::{Map, Value as Json};
 use serde_json_path::JsonPath;
@@ -69,6 +69,16 @@ fn check_at(fields: &Json, at: &mut String, depth: usize) -> Result<(), FieldPro
             items.try_for_each(|(idx, item)| below(&idx.to_string(), item))
         }
         Json::Object(_) if literal(fields).is_some() => Ok(()),
+        Json::Object(members) if members.contains_key(LITERAL) => {
+            let other = members.keys().find(|key| *key != LITERAL);
+            let other = other.map(String::as_str).unwrap_or_default();
+            refuse(
+                format!(
+                    "an object with `{LITERAL}` has no other members, and this one has `{other}`"
+                ),
+                at,
+            )
+        }
         Json::Object(members) => {
             let mut members = members.iter();
             members.try_for_each(|(key, value)| below(key, value))

@@ -131,7 +131,8 @@ fn is_literal(tree: &Tree, text: &str, id: NodeId) -> bool {
 /// Writes the settings that differ between two views into a text. `at` is the place of the view in the arguments.
 ///
 /// # Errors
-/// `out_of_scope` for a setting that is code, or a flow without a view.
+/// `out_of_scope` for a setting that is code, or a flow without a view; `invalid_arguments` for a name that is not that of a
+/// keyword.
 pub fn write(
     text: &str,
     was: &Map<String, Json>,
@@ -145,10 +146,38 @@ pub fn write(
     }
     for (name, value) in is {
         if was.get(name) != Some(value) {
+            check_name(name, at)?;
+            check_names(value, &format!("{at}/{name}"))?;
             text = with(&text, (name, value), at)?;
         }
     }
     Ok(text)
+}
+
+/// Checks the names in a value: they are written into the text as keywords.
+fn check_names(value: &Json, at: &str) -> Result<(), KitError> {
+    match value {
+        Json::Object(members) => members.iter().try_for_each(|(name, inner)| {
+            check_name(name, at)?;
+            check_names(inner, &format!("{at}/{name}"))
+        }),
+        Json::Array(items) => {
+            let mut items = items.iter().enumerate();
+            items.try_for_each(|(idx, item)| check_names(item, &format!("{at}/{idx}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_name(name: &str, at: &str) -> Result<(), KitError> {
+    match is_name(name) {
+        true => Ok(()),
+        false => Err(KitError::invalid(
+            format!("{at}/{}", name.replace('~', "~0").replace('/', "~1")),
+            "a name of letters, digits, `_` and `-`, such as `max_iterations`",
+            format!("`{name}` cannot be the name of a setting"),
+        )),
+    }
 }
 
 fn no_view(why: NoView, at: &str) -> KitError {
@@ -258,8 +287,12 @@ fn edn(value: &Json, like: Option<&Value>) -> String {
 
 /// Tells whether a text can be the name of a keyword.
 fn is_name(text: &str) -> bool {
-    let is_part = |char: char| char.is_ascii_alphanumeric() || "-_./*+!?".contains(char);
-    text.starts_with(|char: char| char.is_ascii_alphabetic()) && text.chars().all(is_part)
+    let is_part = |char: char| char.is_ascii_alphanumeric() || "-_.*+!?".contains(char);
+    let mut parts = text.split('/');
+    parts.clone().count() <= 2
+        && parts.all(|part| {
+            part.starts_with(|char: char| char.is_ascii_alphabetic()) && part.chars().all(is_part)
+        })
 }
 
 /// Returns a text as a literal. Line breaks stay line breaks, so that long instructions can be read.

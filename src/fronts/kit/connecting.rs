@@ -11,11 +11,10 @@ use flowstone_engine::links::KitPage;
 use flowstone_engine::ports::{Random as _, SystemRandom};
 use flowstone_engine::{Engine, EngineError};
 use flowstone_model::private;
-use flowstone_project::connections::ConnectionReport;
 use serde_json::{Value as Json, json};
 
+use super::connectable::Wanted;
 use super::context::KitCall;
-use super::discovery::Integration;
 use super::error::KitError;
 use super::link::{self, Linked};
 use crate::rows::Rows;
@@ -61,7 +60,7 @@ pub async fn request(
     cx: &KitCall<'_>,
     (integration, slug): (&str, &str),
     mode: Mode,
-    known: Option<&Integration>,
+    wanted: &Wanted,
 ) -> Result<Json, KitError> {
     let flow = cx.flow()?;
     let now_ms = cx.engine.now_ms();
@@ -90,10 +89,10 @@ pub async fn request(
         "integration": integration,
         "slug": slug,
         "mode": mode.name(),
-        "secret": secret_of(known.map(|known| &known.report), slug),
-        "place": known.and_then(|known| known.report.secret.as_ref()).map(|secret| &secret.place),
-        "problem": known.and_then(|known| known.report.problem.as_ref()),
-        "is_described": known.is_some(),
+        "secret": wanted.secret,
+        "place": wanted.place,
+        "problem": wanted.problem,
+        "entry": wanted.entry,
         "asked_by": cx.token.attributed_to(),
         "created_ms": now_ms,
         "expires_ms": now_ms + VALID_MS,
@@ -103,12 +102,6 @@ pub async fn request(
         .put(cx.engine, &format!("{under}{id}"), &row)
         .await?;
     pending(cx, &row)
-}
-
-/// Returns the name of the secret that a connection needs.
-fn secret_of(report: Option<&ConnectionReport>, slug: &str) -> String {
-    let named = report.and_then(|report| report.secret.as_ref());
-    named.map_or_else(|| format!("{slug}-token"), |secret| secret.name.clone())
 }
 
 fn is_open(row: &Json, now_ms: i64) -> bool {
@@ -185,16 +178,12 @@ pub struct Asked {
 impl Asked {
     fn of(row: &Json) -> Asked {
         let (slug, secret) = (text(row, "slug"), text(row, "secret"));
-        let is_described = row["is_described"] == json!(true);
-        let missing = format!(
-            ":connections {{:{slug} {{:base-url \"https://...\" :auth {{:type :bearer :secret-ref :{secret}}}}}}}"
-        );
         Asked {
             id: text(row, "id"),
             flow: text(row, "flow"),
             mode: Mode::named(&text(row, "mode")),
             place: Place::of(row),
-            missing: (!is_described).then_some(missing),
+            missing: row["entry"].as_str().map(str::to_owned),
             problem: row["problem"].as_str().map(str::to_owned),
             asked_by: text(row, "asked_by"),
             created_ms: row["created_ms"].as_i64().unwrap_or_default(),

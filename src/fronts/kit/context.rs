@@ -3,6 +3,7 @@
 use flowstone_engine::Engine;
 use flowstone_engine::catalog::Catalog;
 use flowstone_engine::ids::RunId;
+use flowstone_flow::definition::is_identifier;
 use flowstone_flow::flow::Flow;
 use flowstone_lang::diagnostic::Diagnostic;
 use flowstone_model::token::Token;
@@ -83,6 +84,21 @@ impl KitCall<'_> {
     /// `binding_missing`.
     pub fn flow(&self) -> Result<&str, KitError> {
         self.bound.ok_or_else(KitError::binding_missing)
+    }
+
+    /// Checks the name of the bound flow, which need not exist.
+    ///
+    /// # Errors
+    /// `invalid_arguments` if no flow can have it.
+    pub fn check_bound(&self) -> Result<(), KitError> {
+        match self.bound.filter(|slug| !is_identifier(slug)) {
+            None => Ok(()),
+            Some(slug) => Err(KitError::invalid(
+                "",
+                "a slug: letters, digits, `-` and `_`, beginning with a letter",
+                format!("`{slug}` cannot be the slug of a flow"),
+            )),
+        }
     }
 
     /// Returns the registry of the caller's workspace.

@@ -338,6 +338,15 @@ mod tests {
             // Removing what is not there changes nothing.
             (json!({"remove": ["parameters.agent.model"]}), ""),
             (set(json!({"instructions": "Be brief."})), ""),
+            // A name is written as a keyword, so it cannot be code.
+            (
+                set(json!({"max_iterations (+ 1 2) :temperature": 1})),
+                "invalid_arguments \"/delta/set/parameters/agent/max_iterations (+ 1 2) :temperature\"",
+            ),
+            (
+                set(json!({"tools": [{"a} #=(x) {": 1}]})),
+                "invalid_arguments \"/delta/set/parameters/agent/tools/0/a} #=(x) {\"",
+            ),
             (
                 set(json!({"inputs": {"region": "EU"}})),
                 "out_of_scope \"/delta/set/parameters/agent/inputs\"",

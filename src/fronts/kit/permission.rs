@@ -79,6 +79,19 @@ impl Permissions {
         given.copied().max().unwrap_or(tool.permission)
     }
 
+    /// Returns the permission of a tool as lists show it to a caller: `deny` also if the token may not call it, and `human` for
+    /// what a person completes anyway.
+    pub fn shown(&self, tool: &Tool, token: &Token) -> &'static str {
+        let permission = match token.has(tool.scope) {
+            true => self.of(tool),
+            false => Permission::Deny,
+        };
+        match (permission, tool.is_human()) {
+            (Permission::Allow, true) => "human",
+            (permission, _) => permission.name(),
+        }
+    }
+
     pub fn is_enabled(&self, tool: &Tool) -> bool {
         tool.default_on || self.enabled.contains(tool.name)
     }

@@ -3,7 +3,6 @@
 use flowstone_engine::ports::ScheduleRow;
 use flowstone_engine::triggers::{MINUTE_MS, next_tick_ms};
 use flowstone_flow::schedule::Timing;
-use flowstone_model::json::instant_millis;
 use flowstone_model::registry::DEFAULT_WORKSPACE;
 use flowstone_model::triggers::{TriggerKind, TriggerRow};
 use serde_json::{Value as Json, json};
@@ -12,7 +11,7 @@ use super::context::KitCall;
 use super::error::KitError;
 use super::schema::object;
 use super::tool::{Answer, Arguments};
-use super::trigger::{self, time};
+use super::trigger::{self, instant_millis, time};
 
 /// The kind of these rows, and what errors call them.
 pub const KIND: (TriggerKind, &str) = (TriggerKind::Schedule, "schedule");
@@ -123,7 +122,7 @@ fn window(data: &Json, name: &str) -> Result<Option<i64>, KitError> {
         KitError::invalid(
             format!("/data/{name}"),
             "a time such as `2026-05-04T09:00:00Z`, with `Z` or an offset",
-            format!("`/data/{name}`: `{text}` is not a time"),
+            format!("`/data/{name}`: `{text}` is not a time with `Z` or an offset"),
         )
     })?;
     Ok(Some(ms - ms.rem_euclid(MINUTE_MS)))

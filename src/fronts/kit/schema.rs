@@ -92,12 +92,43 @@ fn refused(schema: &Json, error: &ValidationError<'_>) -> KitError {
             let message = format!("{at} must be {expected}, got {found}");
             (path, expected, message)
         }
-        _ => {
-            let message = format!("{at}: {error}");
-            (path, error.to_string(), message)
+        kind => {
+            let expected = limit(kind);
+            let message = match &expected {
+                Some(expected) => format!("{at} must be {expected}, got {found}"),
+                None => format!("{at}: {error}"),
+            };
+            let expected = expected.unwrap_or_else(|| "a value that the schema allows".to_owned());
+            (path, expected, message)
         }
     };
     KitError::invalid(path, expected, message)
+}
+
+/// Returns what a limit of a schema allows.
+fn limit(kind: &Kind) -> Option<String> {
+    let many = |count: &u64, one: &str| match count {
+        1 => format!("1 {one}"),
+        count => format!("{count} {one}s"),
+    };
+    Some(match kind {
+        Kind::MinLength { limit } => format!("a text of at least {}", many(limit, "character")),
+        Kind::MaxLength { limit } => format!("a text of at most {}", many(limit, "character")),
+        Kind::MinItems { limit } => format!("a list of at least {}", many(limit, "item")),
+        Kind::MaxItems { limit } => format!("a list of at most {}", many(limit, "item")),
+        Kind::MinProperties { limit } => {
+            format!("an object with at least {}", many(limit, "member"))
+        }
+        Kind::MaxProperties { limit } => {
+            format!("an object with at most {}", many(limit, "member"))
+        }
+        Kind::Minimum { limit } => format!("a number of at least {limit}"),
+        Kind::Maximum { limit } => format!("a number of at most {limit}"),
+        Kind::Pattern { pattern } => format!("a text that matches `{pattern}`"),
+        Kind::Constant { expected_value } => expected_value.to_string(),
+        Kind::UniqueItems => "a list without repeated items".to_owned(),
+        _ => return None,
+    })
 }
 
 /// Returns the names of the members that the schema has at a place of the arguments.
@@ -108,14 +139,29 @@ fn members(schema: &Json, path: &str) -> Vec<String> {
             Some(inner) => inner,
             None => &at["items"],
         };
-        at = inner;
+        at = followed(schema, inner);
     }
     let members = at["properties"].as_object();
     members.map_or_else(Vec::new, |members| members.keys().cloned().collect())
 }
 
 fn schema_at<'a>(schema: &'a Json, path: &str) -> Option<&'a Json> {
-    schema.pointer(path)
+    let mut parts = path.split('/').filter(|part| !part.is_empty());
+    parts.try_fold(schema, |at, part| match part {
+        "$ref" => Some(followed(schema, at)),
+        part => match at {
+            Json::Array(items) => items.get(part.parse::<usize>().ok()?),
+            at => at.get(part.replace("~1", "/").replace("~0", "~")),
+        },
+    })
+}
+
+/// Returns the definition that a schema refers to; a schema that refers to none is itself.
+fn followed<'a>(schema: &'a Json, at: &'a Json) -> &'a Json {
+    let place = at["$ref"]
+        .as_str()
+        .and_then(|place| place.strip_prefix('#'));
+    place.and_then(|place| schema.pointer(place)).unwrap_or(at)
 }
 
 /// Returns the names of types in words.

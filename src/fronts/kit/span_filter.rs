@@ -4,10 +4,10 @@
 //! value of another type is refused, and nothing is left out.
 
 use flowstone_model::diagnostic::nearest;
-use flowstone_model::json::instant_millis;
 use serde_json::{Map, Value as Json, json};
 
 use super::error::KitError;
+use super::trigger::instant_millis;
 
 /// Maximum nesting of groups.
 const DEPTH: usize = 8;
@@ -62,6 +62,26 @@ const COMBINATIONS: &[(&str, Combination)] = &[
     ("nor", Combination::Nor),
     ("not", Combination::Not),
     ("or", Combination::Or),
+];
+
+/// The values that fields of the kind [`Field::Word`] have.
+const WORDS: &[(&str, &[&str])] = &[
+    (
+        "span_kind",
+        &[
+            "SPAN_KIND_CLIENT",
+            "SPAN_KIND_CONSUMER",
+            "SPAN_KIND_INTERNAL",
+            "SPAN_KIND_PRODUCER",
+            "SPAN_KIND_SERVER",
+        ],
+    ),
+    ("span_type", &["agent", "chat", "task", "tool", "workflow"]),
+    (
+        "status_code",
+        &["STATUS_CODE_ERROR", "STATUS_CODE_OK", "STATUS_CODE_UNSET"],
+    ),
+    ("trace_type", &["invocation"]),
 ];
 
 /// The kind of a field, which decides about its operators.
@@ -165,38 +185,48 @@ struct Condition {
     is_all: bool,
 }
 
-/// Returns the JSON Schema of a filter. Groups are nested, so they refer to `#/$defs/filter`.
+/// The name of the definition of a condition in the schema of a tool with a filter.
+pub const DEFINITION: &str = "condition";
+
+/// Returns the JSON Schema of a filter. Groups are nested, so it refers to [`condition_schema`] in `$defs`.
 pub fn schema() -> Json {
+    json!({
+        "type": "object",
+        "properties": group_members(),
+        "additionalProperties": false,
+    })
+}
+
+/// Returns the JSON Schema of a condition, or of a group of conditions.
+pub fn condition_schema() -> Json {
     let names = |names: Vec<&str>| Json::from(names);
     let fields = names(FIELDS.iter().map(|(name, _)| *name).collect());
     let mut operators: Vec<&str> = OPERATORS.iter().map(|(name, _)| *name).collect();
     operators.extend(COMBINATIONS.iter().map(|(name, _)| *name));
-    json!({
-        "type": "object",
-        "properties": {
-            "operator": {"enum": names(COMBINATIONS.iter().map(|(name, _)| *name).collect())},
-            "conditions": {"type": "array", "items": {
-                "type": "object",
-                "properties": {
-                    "field": {"type": "string", "description": format!("One of {fields}.")},
-                    "key": {"type": "string", "description": "For `attributes`: the name of one, such as `gen_ai.tool.name`."},
-                    "operator": {"type": "string", "description": format!("One of {}.", Json::from(operators))},
-                    "value": {},
-                    "options": {
-                        "type": "object",
-                        "properties": {
-                            "all": {"type": "boolean"},
-                            "case_sensitive": {"type": "boolean"},
-                            "exact_match": {"type": "boolean"},
-                        },
-                        "additionalProperties": false,
-                    },
-                    "conditions": {"type": "array", "items": {"type": "object"}},
-                },
-                "additionalProperties": false,
-            }},
+    let mut properties = json!({
+        "field": {"type": "string", "description": format!("One of {fields}.")},
+        "key": {"type": "string", "description": "For `attributes`: the name of one, such as `gen_ai.tool.name`."},
+        "operator": {"type": "string", "description": format!("One of {}.", Json::from(operators))},
+        "value": {},
+        "options": {
+            "type": "object",
+            "properties": {
+                "all": {"type": "boolean"},
+                "case_sensitive": {"type": "boolean"},
+                "exact_match": {"type": "boolean"},
+            },
+            "additionalProperties": false,
         },
-        "additionalProperties": false,
+    });
+    properties["conditions"] = group_members()["conditions"].clone();
+    json!({"type": "object", "properties": properties, "additionalProperties": false})
+}
+
+fn group_members() -> Json {
+    let combinations: Vec<&str> = COMBINATIONS.iter().map(|(name, _)| *name).collect();
+    json!({
+        "operator": {"enum": combinations},
+        "conditions": {"type": "array", "items": {"$ref": format!("#/$defs/{DEFINITION}")}},
     })
 }
 
@@ -433,6 +463,7 @@ impl Condition {
             is_all: option("all"),
         };
         condition.check_value(path)?;
+        condition.check_word(path)?;
         Ok(condition)
     }
 
@@ -497,6 +528,38 @@ impl Condition {
                 ),
             )),
         }
+    }
+
+    /// Returns the values that a span's member is compared with.
+    fn compared_values(&self) -> impl Iterator<Item = &str> {
+        let values = match &self.value {
+            Json::Array(values) => values.iter(),
+            value => std::slice::from_ref(value).iter(),
+        };
+        values.filter_map(Json::as_str)
+    }
+
+    /// Checks that a value is one that the field can have.
+    fn check_word(&self, path: &str) -> Result<(), KitError> {
+        let Some((_, known)) = WORDS.iter().find(|(name, _)| *name == self.name) else {
+            return Ok(());
+        };
+        let Some(wrong) = self.compared_values().find(|value| !known.contains(value)) else {
+            return Ok(());
+        };
+        let near = nearest(wrong, known.iter().copied());
+        // `OK` is near to nothing, and part of one.
+        let part = known.iter().copied().find(|known| {
+            let end = known.rsplit('_').next();
+            end.is_some_and(|end| end.eq_ignore_ascii_case(wrong))
+        });
+        let near = part.or(near);
+        let near = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+        Err(KitError::invalid(
+            format!("{path}/value"),
+            format!("one of {}", known.join(", ")),
+            format!("`{}` is never `{wrong}`{near}", self.name),
+        ))
     }
 
     fn fits(&self, span: &Map<String, Json>) -> bool {
@@ -647,19 +710,9 @@ impl Condition {
 }
 
 impl Operator {
-    /// Tells whether the operator is of use for the whole map of attributes.
+    /// Tells whether the operator is of use for the whole map of attributes: which keys it has.
     fn takes_whole(self) -> bool {
-        matches!(
-            self,
-            Operator::Has
-                | Operator::HasNot
-                | Operator::Exists
-                | Operator::NotExists
-                | Operator::Is
-                | Operator::IsNot
-                | Operator::In
-                | Operator::NotIn
-        )
+        matches!(self, Operator::Has | Operator::HasNot)
     }
 }
 

@@ -15,10 +15,14 @@ use flowstone_lang::value::Value;
 use flowstone_model::codec::instant;
 use flowstone_model::json::to_json;
 use flowstone_model::trace::{RunTrace, SpanId, SpanOf, SpanPlace};
+use flowstone_steps::llm::UsualModel;
 use serde_json::{Map, Value as Json, json};
 
 /// The step types whose nested steps are a conversation with a model.
 const AGENTS: &[&str] = &["agent", "llm"];
+/// The attributes with the model and the provider of a request.
+const REQUEST_MODEL: &str = "gen_ai.request.model";
+const PROVIDER: &str = "gen_ai.provider.name";
 /// The id of a model's turn.
 const TURN: &str = "turn";
 /// The step types whose spans are requests to another system.
@@ -353,11 +357,11 @@ impl Maker<'_> {
         add("gen_ai.usage.output_tokens", json!(output));
         add("flowstone.resolved.harness", json!("flowstone"));
         if let Some(model) = model {
-            add("gen_ai.request.model", json!(model));
+            add(REQUEST_MODEL, json!(model));
             add("flowstone.resolved.model", json!(model));
         }
         if let Some(provider) = provider {
-            add("gen_ai.provider.name", json!(provider));
+            add(PROVIDER, json!(provider));
             add("flowstone.resolved.provider", json!(provider));
         }
     }
@@ -440,6 +444,31 @@ impl Maker<'_> {
     }
 }
 
+/// Names the models of turns that were not answered. `model_of` says which model a connection leads to.
+pub fn name_models(spans: &mut [Span], model_of: impl Fn(&str) -> UsualModel) {
+    for span in spans {
+        let connection = span.json["attributes"]["input"]["value"]["connection"].as_str();
+        let Some(connection) = connection.filter(|_| lacks_model(&span.json)) else {
+            continue;
+        };
+        let usual = model_of(connection);
+        let attributes = &mut span.json["attributes"];
+        if let (Some(provider), None) = (&usual.provider, attributes.get(PROVIDER)) {
+            attributes[PROVIDER] = json!(provider);
+        }
+        if let (Some(model), None) = (&usual.model, attributes.get(REQUEST_MODEL)) {
+            attributes[REQUEST_MODEL] = json!(model);
+            span.json["span_name"] = json!(format!("chat {model}"));
+        }
+    }
+}
+
+/// Tells whether a span is a turn whose model or provider is not known from the journal.
+pub fn lacks_model(span: &Map<String, Json>) -> bool {
+    let lacks = |name: &str| span["attributes"].get(name).is_none();
+    span["span_type"] == json!("chat") && (lacks(REQUEST_MODEL) || lacks(PROVIDER))
+}
+
 /// Returns the id of the root span of a run.
 pub fn root_span(run: &RunId) -> SpanId {
     SpanPlace::run(run).id()
@@ -462,10 +491,10 @@ fn about_chat(
     };
     add("gen_ai.operation.name", json!("chat"));
     if let Some(model) = &model {
-        add("gen_ai.request.model", json!(model));
+        add(REQUEST_MODEL, json!(model));
     }
     if let Some(provider) = text("provider") {
-        add("gen_ai.provider.name", json!(provider));
+        add(PROVIDER, json!(provider));
     }
     let count = |key: &str| reply?.get("usage")?.get(key)?.as_int();
     if let Some(count) = count("prompt-tokens") {

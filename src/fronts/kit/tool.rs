@@ -130,12 +130,9 @@ pub enum InTest {
 }
 
 impl Tool {
-    /// Returns the class of permission that lists show: that of settings apart, `human` for what a person completes.
-    pub fn shown_permission(&self) -> &'static str {
-        match (self.read_only, self.permission) {
-            (false, Permission::Allow) => "human",
-            (_, permission) => permission.name(),
-        }
+    /// Tells whether a person completes what the tool only asks for, so that nobody is asked about the call.
+    pub fn is_human(&self) -> bool {
+        !self.read_only && self.permission == Permission::Allow
     }
 
     /// Returns the time that a call has, in milliseconds.
@@ -144,15 +141,15 @@ impl Tool {
             .map_or(self.timeout_ms, |timeout| timeout(arguments))
     }
 
-    /// Returns what lists show of the tool.
-    pub fn described(&self, is_enabled: bool) -> Json {
+    /// Returns what lists show of the tool. `permission` is that of the caller.
+    pub fn described(&self, is_enabled: bool, permission: &str) -> Json {
         serde_json::json!({
             "name": self.name,
             "description": self.description,
             "input_schema": (self.input)(),
             "output_schema": (self.output)(),
             "read_only": self.read_only,
-            "permission": self.shown_permission(),
+            "permission": permission,
             "timeout_ms": self.timeout_ms,
             "enabled": is_enabled,
         })

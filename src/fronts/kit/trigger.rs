@@ -288,6 +288,16 @@ pub fn stored(text: Option<&str>) -> Json {
     json.unwrap_or(Json::Null)
 }
 
+/// Reads a time: RFC 3339, with `Z` or an offset. Without one it could be any of 24 hours, so it is not read.
+pub fn instant_millis(text: &str) -> Option<i64> {
+    let bytes = text.trim().as_bytes();
+    let has_day_and_hour = bytes.len() > 10 && matches!(bytes[10], b'T' | b't' | b' ');
+    let millis = flowstone_model::json::instant_millis(text)?;
+    let time = text.trim().get(10..).unwrap_or_default();
+    let has_offset = time.ends_with(['Z', 'z', ']']) || time.contains(['+', '-']);
+    (has_day_and_hour && has_offset).then_some(millis)
+}
+
 /// Returns a time as answers show it, or null.
 pub fn time(ms: Option<i64>) -> Json {
     ms.map_or(Json::Null, |ms| Json::String(instant(ms)))

@@ -1,7 +1,7 @@
 //! The choice of the provider of a call: from the step, its connection, the settings or the environment.
 
 use flowstone_flow::diagnostic::nearest;
-use flowstone_flow::flow::name_of;
+use flowstone_flow::flow::{Flow, name_of};
 use flowstone_flow::step::{StepContext, StepError};
 use flowstone_lang::value::Value;
 use reqwest::Url;
@@ -75,7 +75,7 @@ pub(super) struct Server {
 }
 
 /// The providers that are tried, in this order, if none is set.
-const BY_ENVIRONMENT: &[&str] = &[
+pub const BY_ENVIRONMENT: &[&str] = &[
     "openai",
     "anthropic",
     "openrouter",
@@ -373,6 +373,54 @@ fn connection(cx: &StepContext, fields: Fields<'_>) -> Result<Connection, StepEr
             ..Connection::default()
         }),
     }
+}
+
+/// What is known about the model of a connection before it answers.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct UsualModel {
+    pub provider: Option<String>,
+    /// The model of steps that name none.
+    pub model: Option<String>,
+}
+
+/// Returns which model a connection or provider leads to, by the flow and the settings alone.
+pub fn usual_model(flow: &Flow, settings: &Value, name: &str) -> UsualModel {
+    let connection = connections::resolve(settings, flow, name).unwrap_or_default();
+    let of_family = of_connection(&connection).ok().flatten();
+    let is_provider = |id: &str| PROVIDERS.iter().any(|it| it.id == id);
+    let lists = [Some(&flow.llm_providers), settings.get("llm-providers")];
+    let custom = |id: &str| {
+        let mut listed = lists
+            .iter()
+            .flatten()
+            .filter_map(|list| convert::items(list))
+            .flatten();
+        listed.find(|it| it.get("id").and_then(name_of).as_deref() == Some(id))
+    };
+    let provider = connection
+        .backend
+        .clone()
+        .or_else(|| of_family.map(|row| row.id.to_owned()))
+        .or_else(|| (is_provider(name) || custom(name).is_some()).then(|| name.to_owned()))
+        .or_else(|| {
+            connection
+                .base_url
+                .as_ref()
+                .map(|_| OPENAI_COMPATIBLE.id.to_owned())
+        });
+    let dialect = PROVIDERS
+        .iter()
+        .find(|it| Some(it.id) == provider.as_deref());
+    let custom = provider.as_deref().and_then(custom);
+    let text = |value: Option<&Value>| value.and_then(Value::as_str).map(|text| text.to_string());
+    let variable = dialect.map(|it| it.model_variable());
+    let environment = settings.get("environment");
+    let model = connection
+        .model
+        .or_else(|| text(custom.as_ref().and_then(|it| it.get("model"))))
+        .or_else(|| text(environment.and_then(|it| it.get(&variable?))))
+        .or_else(|| dialect?.model.map(str::to_owned));
+    UsualModel { provider, model }
 }
 
 /// Returns the provider if neither step nor connection name one.

@@ -4,7 +4,7 @@ pub mod installed;
 pub mod registered;
 pub mod served;
 mod source;
-mod tested;
+pub(in crate::cli) mod tested;
 
 use std::io::{self, BufRead as _, IsTerminal as _};
 use std::path::PathBuf;

@@ -53,7 +53,7 @@ pub fn run(args: &Kit, app: &'static dyn App) -> Exit {
     })
 }
 
-fn wrong(why: impl Into<String>) -> Report {
+pub(super) fn wrong(why: impl Into<String>) -> Report {
     Report::error(BAD_ARGUMENTS, why.into())
 }
 
@@ -98,13 +98,17 @@ fn list(args: &Kit, app: &'static dyn App) -> Result<Exit, Report> {
         let tools = kit::tools(&cx.engine, (token, door));
         tools.map_err(|error| report(&error))
     })?;
-    if args.json.is_some() {
-        let tools: Vec<Json> = tools
-            .iter()
-            .map(|(tool, is_enabled)| tool.described(*is_enabled))
-            .collect();
-        output::json(&json!({"count": tools.len(), "tools": tools}));
-        return Ok(Exit::Completed);
+    let tools: Vec<Json> = tools.iter().map(kit::OfferedTool::described).collect();
+    let answer = json!({"count": tools.len(), "tools": tools});
+    tell_tools(&answer, args.json.is_some());
+    Ok(Exit::Completed)
+}
+
+/// Prints the tools of the kit.
+pub(super) fn tell_tools(answer: &Json, as_json: bool) {
+    if as_json {
+        output::json(answer);
+        return;
     }
     let columns = [
         Column::Whole("tool"),
@@ -112,20 +116,21 @@ fn list(args: &Kit, app: &'static dyn App) -> Result<Exit, Report> {
         Column::Whole("on"),
         Column::Cut("description"),
     ];
-    let rows = tools.iter().map(|(tool, is_enabled)| {
-        let on = match is_enabled {
+    let tools = answer["tools"].as_array().into_iter().flatten();
+    let rows = tools.map(|tool| {
+        let text = |key: &str| tool[key].as_str().unwrap_or_default().to_owned();
+        let on = match tool["enabled"] == json!(true) {
             true => "yes",
             false => "no",
         };
         vec![
-            tool.name.to_owned(),
-            tool.shown_permission().to_owned(),
+            text("name"),
+            text("permission"),
             on.to_owned(),
-            tool.description.to_owned(),
+            text("description"),
         ]
     });
     output::data(&table(&columns, rows));
-    Ok(Exit::Completed)
 }
 
 fn report(error: &KitError) -> Report {
@@ -142,13 +147,21 @@ fn approvals(args: &Kit, app: &'static dyn App) -> Result<Exit, Report> {
             .await
             .map_err(|error| report(&error))
     })?;
-    if args.json.is_some() {
-        output::json(&json!({"count": open.len(), "approvals": open}));
-        return Ok(Exit::Completed);
+    let answer = json!({"count": open.len(), "approvals": open});
+    tell_approvals(&answer, args.json.is_some());
+    Ok(Exit::Completed)
+}
+
+/// Prints the calls that wait for a person.
+pub(super) fn tell_approvals(answer: &Json, as_json: bool) {
+    if as_json {
+        output::json(answer);
+        return;
     }
+    let open = answer["approvals"].as_array().cloned().unwrap_or_default();
     if open.is_empty() {
         output::note("no call of the build kit waits for a person");
-        return Ok(Exit::Completed);
+        return;
     }
     let text = |row: &Json, key: &str| row[key].as_str().unwrap_or("-").to_owned();
     let columns = [
@@ -166,7 +179,6 @@ fn approvals(args: &Kit, app: &'static dyn App) -> Result<Exit, Report> {
         cells
     });
     output::data(&table(&columns, rows));
-    Ok(Exit::Completed)
 }
 
 /// Returns the person at this terminal.
@@ -179,25 +191,37 @@ fn person() -> Decider {
 
 /// Decides about a call that a program asked for. The person at the terminal is not the token that asked.
 fn decided(args: &Kit, is_approved: bool, app: &'static dyn App) -> Result<Exit, Report> {
-    let Some(id) = &args.approval else {
-        return Err(wrong(format!(
-            "`kit {}` takes the id of an approval; `flowstone kit approvals` lists them",
-            args.name
-        )));
-    };
+    let id = args.decided()?;
     let decider = person();
     let decided = with_project(args, app, async |cx, _, _| {
         let decided = decide(&cx.engine, &cx.catalog, (id, is_approved), &decider).await;
         decided.map_err(|error| report(&error))
     })?;
-    match args.json.is_some() {
-        true => output::json(&decided),
+    tell_decision(&decided, id, args.json.is_some());
+    Ok(Exit::Completed)
+}
+
+impl Kit {
+    /// Returns the id of the approval to decide about.
+    pub(super) fn decided(&self) -> Result<&str, Report> {
+        self.approval.as_deref().ok_or_else(|| {
+            wrong(format!(
+                "`kit {}` takes the id of an approval; `flowstone kit approvals` lists them",
+                self.name
+            ))
+        })
+    }
+}
+
+/// Prints what a person decided about a call.
+pub(super) fn tell_decision(decided: &Json, id: &str, as_json: bool) {
+    match as_json {
+        true => output::json(decided),
         false => output::note(&format!(
             "{id} is {}",
             decided["status"].as_str().unwrap_or_default()
         )),
     }
-    Ok(Exit::Completed)
 }
 
 /// Takes the secret of a request for a connection, and writes it to `.env`.
@@ -253,18 +277,26 @@ fn call(args: &Kit, app: &'static dyn App) -> Result<Exit, Report> {
             Exit::Completed
         }
         Err(error) => {
-            output::json(&error.to_json());
+            let error = error.to_json();
+            output::json(&error);
             exit_of(&error)
         }
     })
 }
 
-/// Returns the exit code of an error of the kit.
-pub(super) fn exit_of(error: &KitError) -> Exit {
-    match error.code {
-        KitCode::InvalidArguments | KitCode::UnknownTool | KitCode::BindingMissing => Exit::Usage,
-        KitCode::ApprovalRequired => Exit::Waiting,
-        _ => Exit::Failed,
+/// Returns the exit code of an error of the kit, which may be that of a server.
+pub(super) fn exit_of(error: &Json) -> Exit {
+    let code = error["code"].as_str();
+    let is = |known: &KitCode| code == Some(known.name());
+    let usage = [
+        KitCode::InvalidArguments,
+        KitCode::UnknownTool,
+        KitCode::BindingMissing,
+    ];
+    match (usage.iter().any(is), is(&KitCode::ApprovalRequired)) {
+        (true, _) => Exit::Usage,
+        (false, true) => Exit::Waiting,
+        (false, false) => Exit::Failed,
     }
 }
 
@@ -324,7 +356,7 @@ async fn perform(
 }
 
 /// Reads the arguments of a tool. Text that is not JSON is an error of the kit.
-fn arguments(given: &str) -> Result<Result<Json, KitError>, Report> {
+pub(super) fn arguments(given: &str) -> Result<Result<Json, KitError>, Report> {
     let text = match (given, given.strip_prefix('@')) {
         ("-", _) => {
             let mut text = String::new();

@@ -5,6 +5,7 @@ mod connections;
 mod flows;
 mod installations;
 mod jobs;
+mod kit;
 mod records;
 mod registry;
 mod resources;
@@ -257,9 +258,19 @@ impl Remote {
     }
 
     fn request(&self, method: Method, path: &[&str], query: &[(&str, String)]) -> RequestBuilder {
+        self.request_below(&["api", "v1"], (method, path), query)
+    }
+
+    /// Returns a request for a path below another one of the server.
+    fn request_below(
+        &self,
+        above: &[&str],
+        (method, path): (Method, &[&str]),
+        query: &[(&str, String)],
+    ) -> RequestBuilder {
         let mut url = self.base.clone();
         if let Ok(mut segments) = url.path_segments_mut() {
-            segments.pop_if_empty().extend(["api", "v1"]).extend(path);
+            segments.pop_if_empty().extend(above).extend(path);
         }
         if !query.is_empty() {
             url.query_pairs_mut().extend_pairs(query);

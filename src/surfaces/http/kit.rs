@@ -14,6 +14,7 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
+use flowstone_flow::definition::is_identifier;
 use flowstone_fronts::kit::link::CALLBACK;
 use flowstone_fronts::kit::{Called, KitError, Origin};
 use serde_json::{Map, Value as Json, json};
@@ -129,7 +130,7 @@ impl From<KitError> for Problem {
 fn door(server: &Shared, caller: &Caller, headers: &HeaderMap) -> Result<KitDoor, Problem> {
     let named = headers.get(FLOW).map(|value| value.to_str());
     let named = match named {
-        Some(Ok(slug)) if !slug.trim().is_empty() => Some(slug.trim().to_owned()),
+        Some(Ok(slug)) if is_identifier(slug.trim()) => Some(slug.trim().to_owned()),
         Some(_) => {
             return Err(KitError::invalid(
                 "",
@@ -172,7 +173,7 @@ async fn list(
     let door = door(&server, &caller, &headers)?;
     let tools = server.ask(async move |cx: &EngineContext| {
         let tools = kit::tools(&cx.engine, (&caller.token, &door))?.into_iter();
-        let tools = tools.map(|(tool, is_enabled)| tool.described(is_enabled));
+        let tools = tools.map(|offered| offered.described());
         Ok::<_, KitError>(tools.collect::<Vec<Json>>())
     });
     let tools = tools.await?;

@@ -64,9 +64,10 @@ async fn list(rq: &Request, door: &KitDoor) -> Result<Json, RpcError> {
         .server
         .ask(async move |cx: &EngineContext| kit::tools(&cx.engine, (&token, &door)));
     let found = found.await.map_err(|problem| refused(&problem))?;
-    let offered = found.into_iter().filter(|(_, is_enabled)| *is_enabled);
+    let offered = found.into_iter().filter(|it| it.is_enabled);
     let tools: Vec<Json> = offered
-        .map(|(tool, _)| {
+        .map(|offered| {
+            let tool = offered.tool;
             json!({
                 "name": tool.name,
                 "description": tool.description,

@@ -1,6 +1,7 @@
 //! Spans of runs, and the filters that select them.
 
 use flowstone_fronts::kit::span_filter::SpanFilter;
+use flowstone_fronts::kit::{catalog, schema};
 use serde_json::{Value as Json, json};
 
 use super::project::Project;
@@ -323,7 +324,73 @@ const CONDITIONS: &[(&str, &str)] = &[
         r#"{"field": "span_type", "key": "a", "value": "tool"}"#,
         "/filtering/conditions/0/key",
     ),
+    // What a field never is.
+    (
+        r#"{"field": "span_type", "value": "banana"}"#,
+        "/filtering/conditions/0/value",
+    ),
+    (
+        r#"{"field": "status_code", "value": "OK"}"#,
+        "/filtering/conditions/0/value",
+    ),
+    (
+        r#"{"field": "span_kind", "operator": "not_in", "value": ["SPAN_KIND_CLIENT", "CLIENT"]}"#,
+        "/filtering/conditions/0/value",
+    ),
+    (
+        r#"{"field": "status_code", "value": "status_code_ok"}"#,
+        "/filtering/conditions/0/value",
+    ),
+    (
+        r#"{"field": "attributes", "operator": "is", "value": {}}"#,
+        "/filtering/conditions/0/key",
+    ),
+    (
+        r#"{"field": "attributes", "operator": "exists"}"#,
+        "/filtering/conditions/0/key",
+    ),
+    // A time without an offset could be any of 24 hours.
+    (
+        r#"{"field": "start_time", "operator": "gt", "value": "2026-01-31T09:30:00"}"#,
+        "/filtering/conditions/0/value",
+    ),
+    (
+        r#"{"field": "start_time", "operator": "gt", "value": "2026-01-31"}"#,
+        "/filtering/conditions/0/value",
+    ),
+    (
+        r#"{"field": "start_time", "operator": "gt", "value": "2020-01-31T09:30:00-05:00"}"#,
+        "true",
+    ),
 ];
+
+#[test]
+fn the_schema_of_a_filter_is_closed_at_every_depth() {
+    let tool = catalog::find("query_spans").expect("the tool");
+    let refused = |filter: Json| {
+        let arguments = json!({"filtering": filter});
+        let checked = schema::check(tool, arguments.as_object().expect("an object"));
+        let error = checked.err()?;
+        Some(error.details.expect("details")["path"].to_string())
+    };
+    let deep =
+        |condition: Json| json!({"conditions": [{"conditions": [{"conditions": [condition]}]}]});
+    assert_eq!(
+        refused(deep(json!({"field": "span_type", "value": "tool"}))),
+        None
+    );
+    let path = "\"/filtering/conditions/0/conditions/0/conditions/0";
+    for (condition, at) in [
+        (json!({"feild": "span_type"}), "/feild\""),
+        (json!({"field": 5}), "/field\""),
+        (
+            json!({"field": "span_type", "options": {"all": "yes"}}),
+            "/options/all\"",
+        ),
+    ] {
+        assert_eq!(refused(deep(condition)), Some(format!("{path}{at}")));
+    }
+}
 
 #[test]
 fn every_operator_selects_what_it_says() {
@@ -441,7 +508,7 @@ fn a_trace_is_returned_in_order_with_what_each_call_gave() {
             let same = project.call("query_spans", of_trace(&written)).await;
             assert_eq!(same, answer, "{written}");
         }
-        let none = project.call("query_spans", of_trace(&"0".repeat(31))).await;
+        let none = project.call("query_spans", of_trace(&"0".repeat(32))).await;
         assert_eq!(none["count"], 0);
     });
 }

@@ -1,5 +1,7 @@
 //! Each rule of the verdict, by whole runs of flows with scripted models.
 
+use flowstone_fronts::kit::tools::query_spans;
+use flowstone_stores::memory::{Memory, MemoryOptions};
 use serde_json::{Value as Json, json};
 
 use super::project::{Project, SLUG, agent, calls, expecting, flow, run};
@@ -360,6 +362,69 @@ fn the_answer_says_what_the_model_and_the_flow_said() {
             assert_eq!(answer["output"], output, "{answer}");
             assert_eq!(answer["resolved"]["connection_mode"], "none", "{answer}");
         }
+    });
+}
+
+#[test]
+fn a_model_that_did_not_answer_is_named() {
+    run(async {
+        let settings = "{:allow {:net [\"127.0.0.1\"]}
+            :connections {:ai {:backend :openai :model \"gpt-test\" :base-url \"http://127.0.0.1:9/v1\" :auth {:type :none}}}}";
+        let step = |kind: &str, more: &str| {
+            format!(
+                "{{:slug :mail :flow '(flow/step :{kind} :ask {{:connection :ai :retry {{:max-attempts 1}} {more}}})}}"
+            )
+        };
+        for (text, model) in [
+            (step("llm", ":prompt \"x\""), "gpt-test"),
+            (
+                step("llm", ":prompt \"x\" :model \"gpt-other\""),
+                "gpt-other",
+            ),
+            (step("agent", ":objective \"x\""), "gpt-test"),
+        ] {
+            let stores = Memory::new(MemoryOptions::default()).open();
+            let project = Project::set(stores, settings);
+            project.commit(SLUG, &text).await;
+            let answer = project.test(json!({"inputs": {}})).await;
+            assert_eq!(answer["verdict"], "failed", "{answer}");
+            let resolved = json!({"harness": "flowstone", "model": model, "provider": "openai",
+                                  "connection_mode": "own"});
+            assert_eq!(answer["resolved"], resolved, "{text} {answer}");
+            let filter = json!({"filtering": {"conditions": [
+                {"field": "trace_id", "value": answer["trace_id"]},
+                {"field": "span_type", "value": "chat"},
+            ]}});
+            let spans = project.call(&query_spans::TOOL, filter).await;
+            let span = &spans["spans"][0];
+            assert_eq!(span["span_name"], format!("chat {model}"), "{spans:#}");
+            assert_eq!(
+                span["attributes"]["gen_ai.request.model"], model,
+                "{spans:#}"
+            );
+            assert_eq!(
+                span["attributes"]["gen_ai.provider.name"], "openai",
+                "{spans:#}"
+            );
+        }
+    });
+}
+
+#[test]
+fn a_trace_is_named_by_its_id() {
+    run(async {
+        let project = Project::with("");
+        let asked = |value: &str| {
+            let filter =
+                json!({"filtering": {"conditions": [{"field": "trace_id", "value": value}]}});
+            project.call(&query_spans::TOOL, filter)
+        };
+        assert_eq!(asked("zz").await["code"], "invalid_arguments");
+        assert_eq!(asked("0af7651916cd43dd8448eb211c80319c").await["count"], 0);
+        assert_eq!(asked("0dkp3v8w2m5xq7za").await["count"], 0);
+        let window = json!({"windowing": {"oldest": "2026-01-31T09:30:00"}});
+        let refused = project.call(&query_spans::TOOL, window).await;
+        assert_eq!(refused["details"]["path"], "/windowing/oldest", "{refused}");
     });
 }
 

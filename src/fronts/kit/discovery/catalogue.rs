@@ -1,15 +1,17 @@
 //! The things of a project that a flow can use.
 
-use flowstone_flow::flow::Flow;
+use flowstone_flow::flow::{Flow, name_of};
 use flowstone_flow::mcp_interfaces::input_schema;
 use flowstone_flow::packaged;
 use flowstone_flow::spec::{StepSpec, config_schema, operation_schema};
 use flowstone_model::registry::Target;
 use flowstone_project::registry::VersionRef;
-use flowstone_project::search::rank::{Ranked, RankedText, rank};
+use flowstone_project::search::rank::{Ranked, RankedText, leading_word, rank, words};
 use serde_json::{Value as Json, json};
 
+use super::candidate::{Candidate, Kind, shortened};
 use super::flows::flow_of;
+use super::spoken;
 use super::state::Integrations;
 use crate::graph::registry::Registry;
 use crate::kit::context::KitCall;
@@ -17,127 +19,15 @@ use crate::kit::error::KitError;
 
 /// Maximum number of flows of the registry that are read.
 const MOST_DRAFTS: usize = 200;
-/// As much of a description is shown.
-const DESCRIPTION: usize = 400;
-
-/// Words that people use for what a step type does, beside those of its own description.
-const ALSO: &[(&str, &str)] = &[
-    (
-        "agent",
-        "assistant autonomous decide research tools objective multi step reason",
-    ),
-    ("call-flow", "reuse subflow call flow"),
-    (
-        "db",
-        "sql query select insert postgres postgresql mysql sqlite database",
-    ),
-    ("fanout", "parallel each batch concurrently"),
-    (
-        "files",
-        "code repository edit patch source folder git pull request",
-    ),
-    ("function", "compute calculate transform code"),
-    (
-        "http",
-        "api rest request fetch download call endpoint web page url post get",
-    ),
-    ("job", "background worker queue task"),
-    ("jq", "json transform filter reshape"),
-    (
-        "kv",
-        "remember state counter key value cache last seen store",
-    ),
-    (
-        "llm",
-        "summarize summarise summary classify extract write draft translate generate rewrite answer text model prompt ai",
-    ),
-    ("mcp", "tool server model context protocol"),
-    ("notify", "email mail send notification alert message smtp"),
-    ("search", "find look up semantic documents knowledge"),
-    ("sleep", "delay pause wait later"),
-    ("ssh", "remote machine shell command server"),
-    (
-        "table",
-        "rows records spreadsheet database store save list csv",
-    ),
-    ("time", "date now clock timezone format"),
-    (
-        "wait",
-        "approval approve human person ask confirm review form input",
-    ),
-];
-
-/// What a candidate is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    Step,
-    Packaged,
-    Flow,
-    Mcp,
-}
-
-impl Kind {
-    pub fn name(self) -> &'static str {
-        match self {
-            Kind::Step => "step",
-            Kind::Packaged => "packaged",
-            Kind::Flow => "flow",
-            Kind::Mcp => "mcp",
-        }
-    }
-
-    /// Returns the value of `provider` that selects it.
-    pub fn provider(self) -> &'static str {
-        match self {
-            Kind::Step | Kind::Packaged => "steps",
-            Kind::Flow => "flows",
-            Kind::Mcp => "mcp",
-        }
-    }
-}
-
-/// Something that a flow can use.
-#[derive(Debug, Clone)]
-pub struct Candidate {
-    pub kind: Kind,
-    /// The connection, the flow, the server, or the step type that it belongs to.
-    pub integration: String,
-    pub name: String,
-    pub description: String,
-    pub input_schema: Json,
-    /// The connection that it needs.
-    pub connection: Option<String>,
-    /// A call, as source text.
-    pub example: String,
-    /// What it is also found by.
-    pub(super) also: String,
-}
-
-impl Candidate {
-    /// Returns the tool of an answer.
-    pub fn tool(&self) -> Json {
-        let mut tool = json!({
-            "type": self.kind.name(),
-            "name": self.name,
-            "description": self.description,
-            "input_schema": self.input_schema,
-            "example": self.example,
-        });
-        if let Some(connection) = &self.connection {
-            tool["connection"] = json!(connection);
-        }
-        tool
-    }
-
-    /// Returns it as an alternative.
-    pub fn alternative(&self) -> Json {
-        json!({
-            "integration": self.integration,
-            "name": self.name,
-            "description": self.description,
-        })
-    }
-}
+/// The part of a use case's words that a candidate must have to fit.
+const LEAST_COVERAGE: f64 = 0.45;
+/// The same for a step type whose name the use case has.
+const LEAST_NAMED: f64 = 0.22;
+/// How much more a connection weighs that the use case names, and a step type that its first word means.
+const MEANT: f64 = 2.5;
+const LED: f64 = 4.0;
+/// How much more an operation weighs than others of its step type if the first word means it.
+const LED_OPERATION: f64 = 1.5;
 
 /// All candidates.
 pub struct Catalogue {
@@ -163,7 +53,11 @@ impl Catalogue {
         of_servers(cx, &mut candidates).await?;
         super::listed::add(cx, integrations, &mut candidates).await;
         let texts = candidates.iter().map(|it| RankedText {
-            title: format!("{} {}", it.name, it.integration),
+            // What a connection is for says nothing about its name.
+            title: match it.is_connection {
+                true => format!("{} {}", it.integration, it.names),
+                false => format!("{} {} {}", it.name, it.integration, it.names),
+            },
             body: format!("{} {}", it.description, it.also),
         });
         Ok(Catalogue {
@@ -172,18 +66,54 @@ impl Catalogue {
         })
     }
 
-    /// Returns the candidates of a use case, best first.
-    pub fn find(&self, use_case: &str) -> Vec<(&Candidate, Ranked)> {
-        let found = rank(use_case, &self.texts).into_iter();
-        found
-            .map(|ranked| (&self.candidates[ranked.at], ranked))
-            .collect()
+    /// Returns the candidates of a use case, best first, and whether each fits well.
+    pub fn find(&self, use_case: &str) -> Vec<(&Candidate, bool)> {
+        let leading = leading_word(use_case);
+        let said = words(use_case);
+        let ranked = rank(use_case, &self.texts).into_iter();
+        let mut found: Vec<(&Candidate, Ranked, bool)> = ranked
+            .map(|mut ranked| {
+                let candidate = &self.candidates[ranked.at];
+                let is_type = candidate.kind == Kind::Step && !candidate.is_connection;
+                let is_led = is_type
+                    && candidate
+                        .step
+                        .as_ref()
+                        .zip(leading.as_ref())
+                        .is_some_and(|(step, word)| spoken::leads(step, word));
+                let is_meant = candidate.is_named_in(&said);
+                ranked.score *= match (is_meant, is_led) {
+                    (true, _) => MEANT,
+                    (false, true) => LED,
+                    (false, false) => 1.0,
+                };
+                let leads = |word: &String| spoken::leads_operation(&candidate.name, word);
+                if leading.as_ref().is_some_and(leads) {
+                    ranked.score *= LED_OPERATION;
+                }
+                let least = match is_type && ranked.is_named {
+                    true => LEAST_NAMED,
+                    false => LEAST_COVERAGE,
+                };
+                // What a connection is for does not say that it is the right one.
+                let is_covered = ranked.coverage >= least && !candidate.is_connection;
+                let fits = is_meant || is_led || is_covered;
+                (candidate, ranked, fits)
+            })
+            .collect();
+        found.sort_by(|(_, one, one_fits), (_, other, other_fits)| {
+            let by_score = other.score.total_cmp(&one.score);
+            other_fits
+                .cmp(one_fits)
+                .then(by_score)
+                .then(one.at.cmp(&other.at))
+        });
+        found.into_iter().map(|(it, _, fits)| (it, fits)).collect()
     }
 }
 
 fn of_step_type(spec: &'static StepSpec, candidates: &mut Vec<Candidate>) {
-    let also = ALSO.iter().find(|(kind, _)| *kind == spec.kind);
-    let also = also.map_or("", |(_, words)| words);
+    let also = spoken::words(spec.kind);
     let first = |doc: &str| shortened(doc.split("\n\n").next().unwrap_or(doc));
     let Some(operations) = &spec.operations else {
         candidates.push(Candidate {
@@ -193,6 +123,9 @@ fn of_step_type(spec: &'static StepSpec, candidates: &mut Vec<Candidate>) {
             description: first(spec.doc),
             input_schema: own_fields(spec, config_schema(spec)),
             connection: None,
+            step: Some(spec.kind.to_owned()),
+            is_connection: false,
+            names: String::new(),
             example: spec
                 .examples
                 .first()
@@ -210,15 +143,20 @@ fn of_step_type(spec: &'static StepSpec, candidates: &mut Vec<Candidate>) {
             words.into_iter().any(|word| word == written)
         };
         let example = spec.examples.iter().find(shows).or(spec.examples.first());
+        let name = format!("{} {}", spec.kind, operation.name);
+        let own = spoken::words_of_operation(&name);
         candidates.push(Candidate {
             kind: Kind::Step,
             integration: spec.kind.to_owned(),
-            name: format!("{} {}", spec.kind, operation.name),
+            name,
             description: first(operation.doc),
             input_schema: own_fields(spec, operation_schema(spec, operation)),
             connection: None,
+            step: Some(spec.kind.to_owned()),
+            is_connection: false,
+            names: String::new(),
             example: example.copied().unwrap_or_default().to_owned(),
-            also: format!("{also} {}", first(spec.doc)),
+            also: format!("{also} {own} {}", first(spec.doc)),
         });
     }
 }
@@ -281,11 +219,11 @@ fn of_connections(integrations: &Integrations, candidates: &mut Vec<Candidate>) 
             description,
             input_schema: json!({"type": "object"}),
             connection: Some(slug.clone()),
+            step: Some(step.to_owned()),
+            is_connection: true,
             example,
-            also: match step {
-                "llm" => String::new(),
-                _ => "send post message create list update read call request".to_owned(),
-            },
+            names: integration.label.clone().unwrap_or_default(),
+            also: spoken::words(step),
         });
     }
 }
@@ -328,6 +266,9 @@ fn of_flow(cx: &KitCall<'_>, flow: &Flow, candidates: &mut Vec<Candidate>) {
             description: shortened(described.unwrap_or(&format!("Runs the flow `{name}`."))),
             input_schema: input_schema(flow.default_invocation()),
             connection: None,
+            step: None,
+            is_connection: false,
+            names: String::new(),
             example: format!("(flow/call-flow :{slug} {{}})"),
             also: name.to_owned(),
         });
@@ -347,7 +288,15 @@ fn of_flow(cx: &KitCall<'_>, flow: &Flow, candidates: &mut Vec<Candidate>) {
             name: id.clone(),
             description: shortened(&format!("{}{whose}", tool.description)),
             input_schema: tool.parameters,
-            connection: None,
+            connection: tool
+                .step
+                .defaults
+                .get("connection")
+                .and_then(name_of)
+                .map(|it| it.to_string()),
+            step: Some(tool.step.kind.to_string()),
+            is_connection: false,
+            names: String::new(),
             example: format!("(flow/step :{id} {{}})"),
             also: tool.name.to_string(),
         });
@@ -372,6 +321,9 @@ fn of_flow(cx: &KitCall<'_>, flow: &Flow, candidates: &mut Vec<Candidate>) {
                 description: shortened(described.unwrap_or("A tool of an MCP server.")),
                 input_schema: schema.unwrap_or_else(|| json!({"type": "object"})),
                 connection: Some(adapter.connection.to_string()),
+                step: None,
+                is_connection: false,
+                names: String::new(),
                 example: format!(
                     "(flow/step :mcp :call {{:adapter :{} :tool \"{name}\" :arguments {{}}}})",
                     adapter.id
@@ -400,6 +352,9 @@ async fn of_servers(cx: &KitCall<'_>, candidates: &mut Vec<Candidate>) -> Result
                 description: shortened(&text(&tool, "description")),
                 input_schema: schema.cloned().unwrap_or_else(|| json!({"type": "object"})),
                 connection: None,
+                step: None,
+                is_connection: false,
+                names: String::new(),
                 example: format!("(flow/step :mcp :call {{:adapter :{name_of_server}/all :tool \"{name}\" :arguments {{}}}})"),
                 also: String::new(),
                 name,
@@ -407,11 +362,4 @@ async fn of_servers(cx: &KitCall<'_>, candidates: &mut Vec<Candidate>) -> Result
         }
     }
     Ok(())
-}
-
-pub(super) fn shortened(text: &str) -> String {
-    match text.char_indices().nth(DESCRIPTION) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
 }

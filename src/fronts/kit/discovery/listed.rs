@@ -1,5 +1,6 @@
 //! The tools of MCP servers that the project's connections lead to and that no flow describes: the servers are asked for their
-//! lists, as a flow would ask them. A server that does not answer in time is left out.
+//! lists, as a flow would ask them. A server that does not answer in time is left out; one whose connection is not ready is one
+//! candidate, so that its login can be requested.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -11,7 +12,7 @@ use flowstone_model::json::{items, to_json};
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::catalogue::{Candidate, Kind, shortened};
+use super::candidate::{Candidate, Kind, shortened};
 use super::state::{Integration, Integrations, State};
 use crate::kit::context::KitCall;
 
@@ -19,7 +20,7 @@ use crate::kit::context::KitCall;
 const PATIENCE: Duration = Duration::from_secs(4);
 const TOGETHER: Duration = Duration::from_secs(9);
 
-/// Adds the tools of servers whose connections are ready.
+/// Adds the tools of servers whose connections are ready, and the other servers.
 pub(super) async fn add(
     cx: &KitCall<'_>,
     integrations: &Integrations,
@@ -28,12 +29,19 @@ pub(super) async fn add(
     let begun = Instant::now();
     for integration in &integrations.0 {
         let report = &integration.report;
-        let is_server = report.backend.as_deref() == Some("mcp") && report.base_url.is_some();
+        let is_server = report.backend.as_deref() == Some("mcp");
         let slug = Some(&integration.slug);
         let is_known = candidates
             .iter()
             .any(|it| it.kind == Kind::Mcp && it.connection.as_ref() == slug);
-        if !is_server || is_known || integration.state != State::Ready {
+        if !is_server || is_known {
+            continue;
+        }
+        if integration.state != State::Ready {
+            candidates.push(unlisted(integration));
+            continue;
+        }
+        if report.base_url.is_none() {
             continue;
         }
         let left = TOGETHER.saturating_sub(begun.elapsed()).min(PATIENCE);
@@ -69,6 +77,29 @@ async fn tools(cx: &KitCall<'_>, integration: &Integration) -> Option<Vec<Value>
     answer.get("tools").and_then(items)
 }
 
+/// Returns the candidate for a server that cannot be asked yet.
+fn unlisted(integration: &Integration) -> Candidate {
+    let slug = &integration.slug;
+    let address = integration.report.base_url.as_deref().unwrap_or_default();
+    Candidate {
+        kind: Kind::Mcp,
+        integration: slug.clone(),
+        name: slug.clone(),
+        description: format!(
+            "The MCP server of the connection `{slug}` {address}: its tools are listed once the connection is ready."
+        ),
+        input_schema: json!({"type": "object"}),
+        connection: Some(slug.clone()),
+        step: None,
+        is_connection: true,
+        example: format!(
+            "with `:mcp [{{:id :{slug}/all :connection :{slug}}}]` in the flow: (flow/step :mcp :tools {{:op :list-tools :adapter :{slug}/all}})"
+        ),
+        names: integration.label.clone().unwrap_or_default(),
+        also: String::new(),
+    }
+}
+
 fn candidate(integration: &Integration, tool: &Value) -> Option<Candidate> {
     let slug = &integration.slug;
     let name = tool.get("name").and_then(name_of)?.to_string();
@@ -82,6 +113,9 @@ fn candidate(integration: &Integration, tool: &Value) -> Option<Candidate> {
         description: shortened(description.unwrap_or("A tool of an MCP server.")),
         input_schema: schema.unwrap_or_else(|| json!({"type": "object"})),
         connection: Some(slug.clone()),
+        step: None,
+        is_connection: false,
+        names: integration.label.clone().unwrap_or_default(),
         example: format!(
             "with `:mcp [{{:id :{slug}/all :connection :{slug} :allow-tools [\"{name}\"]}}]` in the flow: (flow/step :mcp :call {{:adapter :{slug}/all :tool \"{name}\" :arguments {{}}}})"
         ),

@@ -1,6 +1,7 @@
 //! The connections of a project as integrations: whether each can be used, and what a person has to do otherwise.
 
 use flowstone_flow::flow::Flow;
+use flowstone_lang::value::Value;
 use flowstone_project::connections::{ConnectionReport, LoginState};
 use serde_json::{Value as Json, json};
 
@@ -31,11 +32,22 @@ impl State {
             return State::NeedsAuth;
         }
         let lacks_secret = report.secret.as_ref().is_some_and(|secret| !secret.is_set);
-        match lacks_secret || report.problem.is_some() {
+        match lacks_secret || report.problem.is_some() || lacks_address(report) {
             true => State::NeedsInput,
             false => State::Ready,
         }
     }
+}
+
+/// Tells whether a slot of a flow does not lead anywhere yet: nothing says its address, and no provider has a usual one.
+fn lacks_address(report: &ConnectionReport) -> bool {
+    let is_slot = !matches!(&*report.source, "environment" | "flowstone.edn");
+    let is_reached = match &*report.kind {
+        "database" | "smtp" | "ssh" => report.base_url.is_some(),
+        "http-api" => report.base_url.is_some() || report.backend.is_some(),
+        _ => true,
+    };
+    is_slot && !is_reached
 }
 
 /// A connection or a slot of the bound flow.
@@ -44,6 +56,10 @@ pub struct Integration {
     /// What a flow calls it.
     pub slug: String,
     pub state: State,
+    /// What people call it.
+    pub label: Option<String>,
+    /// Its place: slots of the flow come first, then the settings, then the environment.
+    pub order: usize,
     pub report: ConnectionReport,
 }
 
@@ -56,13 +72,31 @@ impl Integration {
             "slug": self.slug,
         });
         if self.state != State::Ready {
-            shown["connect"] = json!({
-                "tool": "request_connection",
-                "arguments": {"integration": self.slug, "mode": mode_of(self.state)},
-            });
+            shown["connect"] = connect(&self.slug, self.state);
         }
         shown
     }
+}
+
+/// Returns what a caller learns about an integration that the project does not have: `{integration, state, slug?, connect}`.
+pub fn shown_missing(integration: &str, slug: Option<&str>) -> Json {
+    let state = State::NeedsInput;
+    let mut shown = json!({
+        "integration": integration,
+        "state": state.name(),
+        "connect": connect(integration, state),
+    });
+    if let Some(slug) = slug {
+        shown["slug"] = json!(slug);
+    }
+    shown
+}
+
+fn connect(integration: &str, state: State) -> Json {
+    json!({
+        "tool": "request_connection",
+        "arguments": {"integration": integration, "mode": mode_of(state)},
+    })
 }
 
 /// Returns the mode of `request_connection` for a state.
@@ -81,14 +115,25 @@ impl Integrations {
     /// Returns the slots of a flow and the connections of the project.
     pub fn of(cx: &KitCall<'_>, flow: Option<&Flow>) -> Integrations {
         let flows: Vec<&Flow> = flow.into_iter().collect();
+        let settings = cx.engine.settings().get("connections");
         let mut all: Vec<Integration> = Vec::new();
         for report in cx.backend.connections(cx.engine, &flows) {
             if all.iter().any(|known| known.slug == report.name) {
                 continue;
             }
+            let slot = flow.and_then(|flow| flow.requirement(&report.name));
+            let bound = report.bound_to.as_deref().unwrap_or(&report.name);
+            let described = settings.and_then(|settings| settings.get(bound));
+            let mut labels = slot
+                .into_iter()
+                .chain(described)
+                .filter_map(|it| it.get("label"));
+            let label = labels.find_map(Value::as_str);
             all.push(Integration {
                 slug: report.name.clone(),
                 state: State::of(&report),
+                label: label.map(|label| label.to_string()),
+                order: all.len(),
                 report,
             });
         }
@@ -135,6 +180,18 @@ mod tests {
         };
         assert_eq!(State::of(&secret(true)), State::Ready);
         assert_eq!(State::of(&secret(false)), State::NeedsInput);
+        let slot = |kind: &str, backend: Option<&str>| ConnectionReport {
+            source: "digest".to_owned(),
+            kind: kind.to_owned(),
+            backend: backend.map(str::to_owned),
+            ..report()
+        };
+        assert_eq!(State::of(&slot("http-api", None)), State::NeedsInput);
+        assert_eq!(
+            State::of(&slot("database", Some("postgres"))),
+            State::NeedsInput
+        );
+        assert_eq!(State::of(&slot("http-api", Some("scripted"))), State::Ready);
         let problem = ConnectionReport {
             problem: Some("it has no `:base-url`".to_owned()),
             ..report()

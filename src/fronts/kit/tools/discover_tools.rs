@@ -5,8 +5,8 @@ use serde_json::{Value as Json, json};
 
 use crate::kit::context::KitCall;
 use crate::kit::discovery::{
-    Candidate, Catalogue, Integration, Integrations, Kind, LEAST_COVERAGE, State, bound_flow,
-    reads_like_an_event, shapes,
+    Candidate, Catalogue, Integration, Integrations, Kind, Link, Need, State, bound_flow,
+    left_to_do, reads_like_a_time, reads_like_an_event, shapes, shown_missing,
 };
 use crate::kit::schema::object;
 use crate::kit::tool::{Answer, Arguments, Bound, InTest, Permission, Tool};
@@ -64,23 +64,45 @@ async fn discover(cx: &KitCall<'_>, arguments: Arguments) -> Answer {
         .unwrap_or_default();
     let mut found = Vec::new();
     for use_case in use_cases.iter().filter_map(Json::as_str) {
-        let ranked = catalogue.find(use_case).into_iter();
+        // What starts the flow is no part of what a tool has to do.
+        let left = left_to_do(use_case);
+        let ranked = catalogue.find(&left).into_iter();
         let ranked =
             ranked.filter(|(it, _)| provider.is_none_or(|name| it.kind.provider() == name));
         let ranked: Vec<_> = ranked.collect();
-        let best = ranked
-            .first()
-            .filter(|(_, ranked)| ranked.coverage >= LEAST_COVERAGE);
+        let best = ranked.first().filter(|(_, fits)| *fits);
         let best = best.map(|(candidate, _)| *candidate);
-        let rest = ranked.iter().skip(usize::from(best.is_some())).take(limit);
+        let rest = ranked.iter().skip(usize::from(best.is_some()));
+        let rest = rest.map(|(candidate, _)| *candidate);
         found.push(Capability {
             use_case,
             best,
-            alternatives: rest.map(|(candidate, _)| *candidate).collect(),
-            connection: best.and_then(|it| integrations.find(it.connection.as_ref()?)),
+            alternatives: distinct(best, rest, limit),
+            link: best.map_or(Link::Free, |it| it.link(&left, &integrations)),
         });
     }
     Ok(answer(&found, &integrations))
+}
+
+/// Returns alternatives, each name once.
+fn distinct<'a>(
+    best: Option<&'a Candidate>,
+    rest: impl Iterator<Item = &'a Candidate>,
+    limit: usize,
+) -> Vec<&'a Candidate> {
+    let mut seen: Vec<(&str, &str)> = Vec::new();
+    let mut kept = Vec::new();
+    for candidate in best.into_iter().chain(rest) {
+        let name = (&*candidate.integration, &*candidate.name);
+        if !seen.contains(&name) {
+            seen.push(name);
+            kept.push(candidate);
+        }
+    }
+    kept.into_iter()
+        .skip(usize::from(best.is_some()))
+        .take(limit)
+        .collect()
 }
 
 /// What was found for a use case.
@@ -88,26 +110,27 @@ struct Capability<'a> {
     use_case: &'a str,
     best: Option<&'a Candidate>,
     alternatives: Vec<&'a Candidate>,
-    connection: Option<&'a Integration>,
+    link: Link<'a>,
 }
 
 impl Capability<'_> {
-    fn state(&self) -> State {
-        self.connection
-            .map_or(State::Ready, |connection| connection.state)
-    }
-
-    fn note(&self) -> Option<&'static str> {
-        if reads_like_an_event(self.use_case) {
-            return Some(
-                "this reads like an event that starts the flow: call `discover_triggers` for it",
-            );
-        }
-        match self.best {
-            None => Some(
-                "nothing of the project does this: see the alternatives, or call the service with an `http` step",
+    fn note(&self) -> Option<String> {
+        let start = match (
+            reads_like_an_event(self.use_case),
+            reads_like_a_time(self.use_case),
+        ) {
+            (true, _) => Some("an event starts the flow: call `discover_triggers` for it"),
+            (false, true) => Some("a time starts the flow: use `create_schedule` for it"),
+            (false, false) => None,
+        };
+        match (start, self.best, self.link) {
+            (Some(start), ..) => Some(start.to_owned()),
+            (None, None, _) => Some(
+                "nothing of the project does this: see the alternatives, or call the service with an `http` step"
+                    .to_owned(),
             ),
-            Some(_) => None,
+            (None, Some(_), Link::Missing { integration, slug: None }) => Some(missing(integration)),
+            (None, Some(_), _) => None,
         }
     }
 
@@ -115,8 +138,8 @@ impl Capability<'_> {
         let alternatives = self.alternatives.iter();
         let connection = self.best.map(|_| {
             json!({
-                "state": self.state().name(),
-                "slug": self.connection.map(|connection| &connection.slug),
+                "state": self.link.state().name(),
+                "slug": self.link.slug(),
             })
         });
         json!({
@@ -130,10 +153,27 @@ impl Capability<'_> {
     }
 
     fn is_ready(&self) -> bool {
-        self.best.is_some() && self.state() == State::Ready
+        self.best.is_some() && self.link.state() == State::Ready
     }
 
-    fn plan(&self) -> Option<String> {
+    /// Returns what to do for what starts the flow, and with the tool.
+    fn plan(&self) -> Vec<String> {
+        let use_case = self.use_case;
+        let start = if reads_like_an_event(use_case) {
+            Some(format!(
+                "{use_case}: find the event with `discover_triggers`"
+            ))
+        } else if reads_like_a_time(use_case) {
+            Some(format!(
+                "{use_case}: `create_schedule`, once the test has passed"
+            ))
+        } else {
+            None
+        };
+        start.into_iter().chain(self.plan_of_tool()).collect()
+    }
+
+    fn plan_of_tool(&self) -> Option<String> {
         let best = self.best?;
         Some(match best.kind {
             Kind::Flow => format!("{}: call the flow `{}`", self.use_case, best.name),
@@ -151,35 +191,47 @@ impl Capability<'_> {
     }
 }
 
+/// Says what the project lacks for a use case.
+fn missing(integration: &str) -> String {
+    match integration == Need::Model.integration() {
+        true => format!(
+            "no model is set up: call `request_connection` with the provider that the person uses: `{integration}` or another, such as `anthropic`"
+        ),
+        false => format!("the project has no connection of the kind `{integration}`"),
+    }
+}
+
 fn answer(found: &[Capability<'_>], integrations: &Integrations) -> Json {
-    let used = |slug: &str| {
-        found.iter().any(|it| {
-            it.connection
-                .is_some_and(|connection| connection.slug == slug)
-        })
+    let links = || found.iter().map(|it| it.link);
+    let used = |integration: &&Integration| {
+        links().any(|link| matches!(link, Link::To(known) if known.slug == integration.slug))
     };
-    let connections: Vec<Json> = integrations
+    let mut connections: Vec<Json> = integrations
         .0
         .iter()
-        .filter(|integration| used(&integration.slug))
+        .filter(used)
         .map(Integration::shown)
         .collect();
-    let missing: Vec<&str> = integrations
-        .0
-        .iter()
-        .filter(|integration| used(&integration.slug) && integration.state != State::Ready)
-        .map(|integration| &*integration.slug)
-        .collect();
+    for link in links() {
+        if let Link::Missing { integration, slug } = link {
+            let shown = shown_missing(integration, slug);
+            if !connections.contains(&shown) {
+                connections.push(shown);
+            }
+        }
+    }
+    let missing = connections.iter().filter(|it| it.get("connect").is_some());
+    let missing = missing.filter_map(|it| it["integration"].as_str());
     let mut plan: Vec<String> = missing
-        .iter()
-        .map(|slug| {
-            format!("request the connection `{slug}`, and stop until the person has completed it")
+        .map(|name| {
+            format!("request the connection `{name}`, and stop until the person has completed it")
         })
         .collect();
-    plan.extend(found.iter().filter_map(Capability::plan));
+    plan.extend(found.iter().flat_map(Capability::plan));
     plan.push("commit the flow with `commit_revision`, then try it with `test_run`".to_owned());
     let mut notes = Vec::new();
-    if found.iter().any(|it| it.best.is_none()) {
+    let is_lost = |it: &Capability<'_>| it.best.is_none() && !left_to_do(it.use_case).is_empty();
+    if found.iter().any(is_lost) {
         notes
             .push("some use cases have no tool: say them in other words, or split them".to_owned());
     }

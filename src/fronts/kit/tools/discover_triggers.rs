@@ -2,12 +2,12 @@
 
 use flowstone_engine::triggers::{LOCAL, LOCAL_EVENTS};
 use flowstone_model::token::Scope;
-use flowstone_project::search::rank::{RankedText, rank};
+use flowstone_project::search::rank::{RankedText, rank, words};
 use flowstone_project::webhooks::{Sender, webhooks};
 use serde_json::{Value as Json, json};
 
 use crate::kit::context::KitCall;
-use crate::kit::discovery::{LEAST_COVERAGE, shapes};
+use crate::kit::discovery::{left_to_do, reads_like_a_time, shapes};
 use crate::kit::error::KitError;
 use crate::kit::schema::object;
 use crate::kit::tool::{Answer, Arguments, Bound, InTest, Permission, Tool};
@@ -58,12 +58,20 @@ fn output() -> Json {
     shapes::output(("event", event), "event_key", true)
 }
 
+/// The part of a use case's words that an event must have to fit.
+const LEAST_COVERAGE: f64 = 0.34;
+/// How much more an event weighs whose source the use case names, and how much less one whose source the project does not have.
+const NAMED: f64 = 2.5;
+const ABSENT: f64 = 0.5;
+
 /// A connection that events come from.
 #[derive(Clone)]
 struct Source {
     /// `None`: the project has no such connection yet.
     id: Option<String>,
     integration: String,
+    /// The system that it is a connection to.
+    system: &'static str,
     is_ready: bool,
 }
 
@@ -73,6 +81,11 @@ impl Source {
             true => "ready",
             false => "needs_input",
         }
+    }
+
+    /// Returns the words by which people name it.
+    fn name(&self) -> String {
+        format!("{} {}", self.integration, self.system)
     }
 
     fn shown(&self) -> Json {
@@ -127,7 +140,7 @@ impl Event {
         RankedText {
             title: format!(
                 "{} {}",
-                self.source.integration,
+                self.source.name(),
                 self.key.replace(['.', '_'], " ")
             ),
             body: self.description.clone(),
@@ -166,11 +179,11 @@ async fn discover(cx: &KitCall<'_>, arguments: Arguments) -> Answer {
     let mut capabilities = Vec::new();
     let mut is_ready = true;
     for use_case in use_cases {
-        let found = rank(use_case, &texts);
-        let best = found.first().filter(|best| best.coverage >= LEAST_COVERAGE);
-        let best = best.and_then(|best| events.get(best.at));
+        let found = order(use_case, &events, &texts);
+        let best = found.first().filter(|(_, fits)| *fits);
+        let best = best.map(|(event, _)| *event);
         let others = found.iter().skip(usize::from(best.is_some()));
-        let others = others.filter_map(|it| events.get(it.at)).take(most);
+        let others = others.map(|(event, _)| *event).take(most);
         let alternatives: Vec<Json> = others.map(Event::alternative).collect();
         is_ready &= best.is_some_and(|best| best.source.is_ready);
         capabilities.push(json!({
@@ -216,20 +229,38 @@ async fn discover(cx: &KitCall<'_>, arguments: Arguments) -> Answer {
     }))
 }
 
+/// Returns the events of a use case, best first, and whether each fits. A use case that names a source is about it; a source
+/// that the project does not have yet comes behind the others unless it is named.
+fn order<'a>(use_case: &str, events: &'a [Event], texts: &[RankedText]) -> Vec<(&'a Event, bool)> {
+    let said = words(use_case);
+    let is_time = reads_like_a_time(use_case) && left_to_do(use_case).is_empty();
+    let mut found: Vec<(&Event, f64, bool)> = rank(use_case, texts)
+        .into_iter()
+        .filter_map(|ranked| {
+            let event = events.get(ranked.at)?;
+            let own = words(&event.source.name());
+            let is_named = own.iter().any(|word| said.contains(word));
+            let weight = match (is_named, &event.source.id) {
+                (true, _) => NAMED,
+                (false, None) => ABSENT,
+                (false, Some(_)) => 1.0,
+            };
+            // The name of a source whose events have no names is all that can be said about them.
+            let fits = ranked.coverage >= LEAST_COVERAGE || (is_named && event.is_open);
+            Some((event, ranked.score * weight, fits && !is_time))
+        })
+        .collect();
+    found.sort_by(|(_, one, one_fits), (_, other, other_fits)| {
+        other_fits.cmp(one_fits).then(other.total_cmp(one))
+    });
+    found
+        .into_iter()
+        .map(|(event, _, fits)| (event, fits))
+        .collect()
+}
+
 fn no_match(use_case: &str) -> String {
-    let text = use_case.to_lowercase();
-    let times = [
-        "every day",
-        "daily",
-        "each morning",
-        "weekly",
-        "every hour",
-        "hourly",
-        "o'clock",
-        "every minute",
-        "cron",
-    ];
-    match times.iter().any(|words| text.contains(words)) {
+    match reads_like_a_time(use_case) {
         true => "this is a time and not an event: use `create_schedule`".to_owned(),
         false => "no event of the project fits well; look at the alternatives, or say it with the words of the sender".to_owned(),
     }
@@ -245,6 +276,7 @@ async fn events(cx: &KitCall<'_>, provider: &str) -> Result<Vec<Event>, KitError
         let local = Source {
             id: Some(LOCAL.to_owned()),
             integration: LOCAL.to_owned(),
+            system: "",
             is_ready: true,
         };
         for slug in subscription::flows(cx).await? {
@@ -272,6 +304,11 @@ fn of_connections(cx: &KitCall<'_>, events: &mut Vec<Event>) {
         let source = Source {
             id: Some(name.clone()),
             integration: name,
+            // Other senders have no name of their own.
+            system: match sender {
+                Sender::Github | Sender::Slack | Sender::Stripe => sender.name(),
+                Sender::Signed => "",
+            },
             is_ready,
         };
         of_sender(sender, &source, events);
@@ -282,6 +319,7 @@ fn of_connections(cx: &KitCall<'_>, events: &mut Vec<Event>) {
             let source = Source {
                 id: None,
                 integration: sender.name().to_owned(),
+                system: sender.name(),
                 is_ready: false,
             };
             of_sender(sender, &source, events);

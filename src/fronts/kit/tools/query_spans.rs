@@ -4,13 +4,16 @@
 //! an index, too, and read at most [`RUNS_MAX`] journals: a page that ends there has `next`, and may have few spans or none.
 
 use std::collections::HashMap;
+use std::rc::Rc;
 
 use flowstone_engine::ids::RunId;
 use flowstone_engine::ports::{RunFilter, RunOrder, RunQuery, RunRow};
+use flowstone_flow::flow::{Flow, reload};
+use flowstone_lang::value::Value;
 use flowstone_model::diagnostic::nearest;
-use flowstone_model::json::instant_millis;
 use flowstone_model::token::Scope;
 use flowstone_model::trace::TraceId;
+use flowstone_steps::llm::usual_model;
 use serde_json::{Map, Value as Json, json};
 
 use crate::kit::context::KitCall;
@@ -21,6 +24,7 @@ use crate::kit::span_filter::{self, SpanFilter};
 use crate::kit::spans::{self, Span};
 use crate::kit::tool::{Answer, Arguments, Bound, InTest, Permission, Tool};
 use crate::kit::tools::annotate_trace;
+use crate::kit::trigger::instant_millis;
 
 /// Number of spans of an answer, unless the caller names another: of programs, of models, and within one trace.
 const LIMIT: usize = 100;
@@ -79,7 +83,7 @@ pub const TOOL: Tool = Tool {
 
 fn input() -> Json {
     let time = |what: &str| json!({"type": "string", "description": what});
-    object(
+    let mut schema = object(
         json!({
             "filtering": span_filter::schema(),
             "windowing": object(
@@ -96,7 +100,9 @@ fn input() -> Json {
                 "description": "Members of spans, or `attributes.KEY`."},
         }),
         &[],
-    )
+    );
+    schema["$defs"] = json!({(span_filter::DEFINITION): span_filter::condition_schema()});
+    schema
 }
 
 fn output() -> Json {
@@ -148,8 +154,8 @@ async fn read(cx: &KitCall<'_>, arguments: &Arguments) -> Result<Query, KitError
         Some(text) => instant_millis(text).map(Some).ok_or_else(|| {
             KitError::invalid(
                 format!("/windowing/{name}"),
-                "a time such as 2026-01-31T09:30:00Z",
-                format!("`{text}` is not a time"),
+                "a time with `Z` or an offset, such as 2026-01-31T09:30:00Z",
+                format!("`{text}` is not a time with `Z` or an offset"),
             )
         }),
     };
@@ -209,6 +215,17 @@ async fn resolve_traces(cx: &KitCall<'_>, filter: &mut SpanFilter) -> Result<(),
             .await?;
         *trace = found.map(|row| row.in_trace().trace.to_string());
     }
+    let is_id = |text: &str| RunId::read(text.trim()).is_some();
+    let wrong = runs
+        .iter()
+        .find(|(text, trace)| trace.is_none() && !is_id(text));
+    if let Some((text, _)) = wrong {
+        return Err(KitError::invalid(
+            "/filtering",
+            "32 hexadecimal digits, a UUID, or the id of a run",
+            format!("`{text}` is neither the id of a trace nor of a run"),
+        ));
+    }
     filter.each_trace(&mut |value| {
         let found = value.as_str().and_then(|text| runs.get(text)?.clone());
         if let Some(trace) = found {
@@ -246,12 +263,28 @@ async fn of_run(cx: &KitCall<'_>, query: &Query, run: &RunId) -> Result<Vec<Span
     let report = cx.engine.show_run(run).await?;
     let notes = annotate_trace::events(cx, run).await?;
     let mut spans = spans::of_run(&report, notes);
+    if spans.iter().any(|span| spans::lacks_model(&span.json)) {
+        let flow = flow_of(cx, &report.row).await?;
+        let settings = cx.engine.settings();
+        spans::name_models(&mut spans, |connection| {
+            usual_model(&flow, settings, connection)
+        });
+    }
     spans.retain(|span| {
         let is_late = query.oldest_ms.is_none_or(|oldest| span.began_ms >= oldest);
         let is_early = query.newest_ms.is_none_or(|newest| span.began_ms < newest);
         is_late && is_early && query.filter.fits(&span.json)
     });
     Ok(spans)
+}
+
+/// Returns the flow that a run executes; one without slots if its program is not kept any more.
+async fn flow_of(cx: &KitCall<'_>, row: &RunRow) -> Result<Rc<Flow>, KitError> {
+    let program = cx.engine.stores().runs.program(&row.program).await?;
+    let session = cx.engine.session();
+    let loaded = program.and_then(|program| reload(&session, &program).loaded);
+    let flow = loaded.map(|loaded| loaded.flow);
+    Ok(flow.unwrap_or_else(|| Rc::new(Flow::bare("none", Value::Nil))))
 }
 
 type Found = (Vec<Span>, Option<String>);

@@ -3,9 +3,10 @@
 use flowstone_model::token::Scope;
 use serde_json::{Value as Json, json};
 
+use crate::kit::connectable::wanted;
 use crate::kit::connecting::{self, Mode};
 use crate::kit::context::KitCall;
-use crate::kit::discovery::{Integrations, State, bound_flow};
+use crate::kit::discovery::{Integrations, bound_flow};
 use crate::kit::error::KitError;
 use crate::kit::schema::object;
 use crate::kit::tool::{Answer, Arguments, Bound, InTest, Permission, Tool};
@@ -33,7 +34,8 @@ fn input() -> Json {
     let name = |description: &str| json!({"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$", "description": description});
     object(
         json!({
-            "integration": name("What `discover_tools` called it, such as `slack`."),
+            "integration": name("What `discover_tools` or `discover_triggers` called it; a provider of models, such as `openai`; or a kind: \
+                `database`, `http-api`, `mcp`, `smtp`, `ssh`."),
             "slug": name("What the flow calls the connection; the integration if it is left out."),
             "mode": {
                 "enum": ["oauth", "api_key"],
@@ -64,13 +66,11 @@ async fn request(cx: &KitCall<'_>, arguments: Arguments) -> Answer {
     let slug = text("slug").unwrap_or(integration);
     let own = bound_flow(cx).await?;
     let integrations = Integrations::of(cx, own.as_deref());
-    let known = integrations
-        .find(slug)
-        .or_else(|| integrations.find(integration));
-    if known.is_some_and(|known| known.state == State::Ready) {
+    let names = (integration, slug);
+    let Some(wanted) = wanted(cx, (own.as_deref(), &integrations), names)? else {
         return Ok(json!({"status": "ready", "integration": integration, "slug": slug}));
-    }
-    let has_login = known.is_some_and(|known| known.report.login.is_some());
+    };
+    let has_login = wanted.has_login;
     let mode = match (text("mode"), has_login) {
         (Some("oauth"), true) | (None, true) => Mode::Oauth,
         (Some("oauth"), false) => {
@@ -84,5 +84,5 @@ async fn request(cx: &KitCall<'_>, arguments: Arguments) -> Answer {
         }
         (Some(_) | None, _) => Mode::ApiKey,
     };
-    connecting::request(cx, (integration, slug), mode, known).await
+    connecting::request(cx, names, mode, &wanted).await
 }

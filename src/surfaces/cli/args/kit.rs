@@ -7,8 +7,8 @@ use super::Home;
 /// Calls the tools of the build kit, with which a coding agent builds, tests and schedules a flow
 ///
 /// A tool gets its arguments as JSON and prints its answer as JSON. The flow is the one of `--flow`; no argument names
-/// another. `flowstone mcp --kit SLUG` and `/api/tools` of a server offer the same tools. Some tools ask a person before
-/// they act.
+/// another. `flowstone mcp --kit SLUG` and `/api/tools` of a server offer the same tools; with --server they are those of
+/// the server. Some tools ask a person before they act.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowstone kit list

@@ -1,7 +1,6 @@
 //! `flowstone flows test`: the tool `test_run` of the build kit as a command.
 
 use flowstone_engine::json::read_strictly;
-use flowstone_fronts::kit::KitError;
 use flowstone_fronts::kit::tools::test_run;
 use serde_json::{Value as Json, json};
 
@@ -10,13 +9,15 @@ use crate::cli::exit::Exit;
 use crate::cli::report::Report;
 use crate::cli::{App, kit, output};
 
+/// The tool that is called.
+pub(in crate::cli) const TOOL: &str = test_run::TOOL.name;
 /// The code of an input that cannot be read.
 const BAD_INPUT: &str = "E1510";
 
 pub(super) fn test(args: &FlowsTest, app: &'static dyn App) -> Result<Exit, Report> {
     let arguments = arguments(args)?;
     let called = Kit {
-        name: test_run::TOOL.name.to_owned(),
+        name: TOOL.to_owned(),
         approval: None,
         flow: Some(args.slug.clone()),
         json: Some(arguments.to_string()),
@@ -26,14 +27,21 @@ pub(super) fn test(args: &FlowsTest, app: &'static dyn App) -> Result<Exit, Repo
         enabled: Vec::new(),
         home: args.home.clone(),
     };
-    let answer = match kit::called(&called, app)? {
+    let called = kit::called(&called, app)?;
+    let called = called.map_err(|error| error.to_json());
+    Ok(tell(called.as_ref(), args))
+}
+
+/// Prints the answer of the tool, or its error, and returns the exit code.
+pub(in crate::cli) fn tell(called: Result<&Json, &Json>, args: &FlowsTest) -> Exit {
+    let answer = match called {
         Ok(answer) => answer,
         Err(error) => {
             match args.json {
-                true => output::json(&error.to_json()),
-                false => output::failure(&refused(&error), false),
+                true => output::json(error),
+                false => output::failure(&refused(error), false),
             }
-            return Ok(kit::exit_of(&error));
+            return kit::exit_of(error);
         }
     };
     let verdict = answer["verdict"].as_str().unwrap_or_default();
@@ -43,17 +51,17 @@ pub(super) fn test(args: &FlowsTest, app: &'static dyn App) -> Result<Exit, Repo
         _ => false,
     };
     match args.json {
-        true => output::json(&answer),
-        false => output::data(&text(&answer, verdict)),
+        true => output::json(answer),
+        false => output::data(&text(answer, verdict)),
     }
-    Ok(match is_well {
+    match is_well {
         true => Exit::Completed,
         false => Exit::Failed,
-    })
+    }
 }
 
 /// Returns the arguments of the tool.
-fn arguments(args: &FlowsTest) -> Result<Json, Report> {
+pub(in crate::cli) fn arguments(args: &FlowsTest) -> Result<Json, Report> {
     let wrong = |why: String| Report::error(BAD_INPUT, why);
     let mut inputs = read_strictly(&args.input)
         .map_err(|error| wrong(format!("`--input` is not JSON: {error}")))?;
@@ -74,12 +82,18 @@ fn arguments(args: &FlowsTest) -> Result<Json, Report> {
     Ok(arguments)
 }
 
-fn refused(error: &KitError) -> Report {
-    let message = format!("{}: {}", error.code.name(), error.message);
-    let report = Report::error("E1511", message);
-    match &error.next_step {
-        Some(step) => report.hint(step.clone()),
-        None => report,
+/// Returns an error of the kit as a person reads it.
+fn refused(error: &Json) -> Report {
+    let text = |key: &str| error[key].as_str().unwrap_or_default();
+    let report = Report::error("E1511", format!("{}: {}", text("code"), text("message")));
+    let approve = error["details"]["command"].as_str();
+    match (approve, error["next_step"].as_str()) {
+        // A person reads this, so the call is theirs to agree to.
+        (Some(command), _) => report
+            .hint("agree to it with `--yes`, or leave changes out with `--dry`")
+            .hint(format!("or have it approved, and repeat it: {command}")),
+        (None, Some(step)) => report.hint(step),
+        (None, None) => report,
     }
 }
 

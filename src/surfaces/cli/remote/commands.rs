@@ -6,7 +6,7 @@ use flowstone_engine::ports::SearchTarget;
 use serde_json::{Value, json};
 
 use super::{
-    PAGE, Remote, ServerOptions, connections, failed, flows, jobs, local_only, resources, run,
+    PAGE, Remote, ServerOptions, connections, failed, flows, jobs, kit, local_only, resources, run,
     runs, tokens, waits,
 };
 use crate::cli::args::{
@@ -110,7 +110,11 @@ pub fn perform(command: &Command, address: &str, options: &ServerOptions) -> Opt
         Command::New(args) => (args.json, Err(local_only("`new`"))),
         Command::Nrepl(_) => (false, Err(local_only("`nrepl`"))),
         Command::Key(_) => (false, Err(local_only("`key`"))),
-        Command::Kit(args) => (args.json.is_some(), Err(local_only("`kit`"))),
+        Command::Kit(args) => (
+            args.json.is_some(),
+            open(address, options, args.home.home.as_deref())
+                .and_then(|remote| kit::perform(&remote, args)),
+        ),
         Command::Lsp(_) => (false, Err(local_only("`lsp`"))),
         Command::Mcp(_) => (false, Err(local_only("`mcp`"))),
         Command::Reference(_) => (false, Err(local_only("`reference`"))),
@@ -123,7 +127,6 @@ pub fn perform(command: &Command, address: &str, options: &ServerOptions) -> Opt
     Some(done.unwrap_or_else(|report| failed(&report, as_json)))
 }
 
-/// Performs a command about schedules; tells whether it prints JSON.
 /// Tells whether a command is about the folders that this machine trusts, or runs a test in its own process.
 fn is_local(command: &FlowsCommand) -> bool {
     match command {
@@ -285,13 +288,11 @@ fn of_flows(
         FlowsCommand::List(args) => &args.home,
         FlowsCommand::Show(args) => &args.home,
         FlowsCommand::Versions(args) => &args.home,
-        FlowsCommand::Test(_)
-        | FlowsCommand::Trust(_)
-        | FlowsCommand::Trusted(_)
-        | FlowsCommand::Untrust(_) => {
+        FlowsCommand::Test(args) => &args.home,
+        FlowsCommand::Trust(_) | FlowsCommand::Trusted(_) | FlowsCommand::Untrust(_) => {
             return (
                 as_json(command),
-                Err(local_only("`flows test`, `trust`, `trusted` and `untrust`")),
+                Err(local_only("`flows trust`, `trusted` and `untrust`")),
             );
         }
     };

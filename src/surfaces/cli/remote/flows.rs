@@ -7,7 +7,7 @@ use flowstone_engine::disk::load;
 use flowstone_lang::session::Session;
 use serde_json::{Value, json};
 
-use super::{Remote, installations, local_only, registry};
+use super::{Remote, installations, kit, local_only, registry};
 use crate::cli::args::{Check, CheckFormat, FlowsCommand, FlowsShow};
 use crate::cli::check::{gather, summary};
 use crate::cli::exit::Exit;
@@ -60,10 +60,8 @@ pub(super) fn perform(remote: &Remote, command: &FlowsCommand) -> Result<Exit, R
             let (versions, _) = remote.pages(&path, "versions", &[], 0)?;
             served::tell_versions(versions, args.json);
         }
-        FlowsCommand::Test(_)
-        | FlowsCommand::Trust(_)
-        | FlowsCommand::Trusted(_)
-        | FlowsCommand::Untrust(_) => {
+        FlowsCommand::Test(args) => return kit::test(remote, args),
+        FlowsCommand::Trust(_) | FlowsCommand::Trusted(_) | FlowsCommand::Untrust(_) => {
             return Err(local_only("`flows trust`, `trusted` and `untrust`"));
         }
     }
