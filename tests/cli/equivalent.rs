@@ -1,7 +1,7 @@
 //! The same job as a flow, as a graph and as a tree leaves equivalent journals.
 //!
 //! Two journals are equivalent when these are equal: the order of the steps, their types, what each asks for, what each
-//! gives, and the result of the run. What a front adds for itself is left out: ids of steps, `:timeout`, `:retry` and the
+//! gives, and the result of the run. What a front adds for itself is left out: ids of steps, limits of time, `:retry` and the
 //! `:data` that its events are made of; of a tree also the answers that only move it (`:next`), and where a value is stored
 //! before its request is submitted.
 
@@ -11,7 +11,14 @@ use crate::graphs::SETTINGS;
 use crate::program::Scratch;
 
 /// The keys of a request that fronts set for themselves.
-const BOOKKEEPING: &[&str] = &["data", "default-value", "on-timeout", "retry", "timeout"];
+const BOOKKEEPING: &[&str] = &[
+    "data",
+    "default-value",
+    "on-timeout",
+    "retry",
+    "timeout",
+    "total-timeout",
+];
 
 /// A step of a journal: its type, what it asks for, and what it gives.
 type Done = (String, String, Value);

@@ -58,6 +58,7 @@ pub(super) struct Linted {
     pub code: Vec<Code>,
     pub needs: Vec<PlannedNeed>,
     pub called: Vec<PathBuf>,
+    pub misses_flows: bool,
 }
 
 /// Checks every step call of a body, and all packaged steps.
@@ -76,6 +77,7 @@ pub(super) fn check_steps(
         code: Vec::new(),
         needs: Vec::new(),
         called: Vec::new(),
+        misses_flows: false,
     };
     lint.packaged();
     lint.walk();
@@ -84,6 +86,7 @@ pub(super) fn check_steps(
         code: lint.code,
         needs: lint.needs,
         called: lint.called,
+        misses_flows: lint.misses_flows,
     }
 }
 
@@ -98,6 +101,8 @@ struct Lint<'a> {
     needs: Vec<PlannedNeed>,
     /// The files of called flows.
     called: Vec<PathBuf>,
+    /// A called flow was not found.
+    misses_flows: bool,
 }
 
 impl Lint<'_> {

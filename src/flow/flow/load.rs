@@ -52,6 +52,8 @@ pub struct Checked {
     pub needs: Vec<PlannedNeed>,
     /// The files of the flows that it calls by name.
     pub called: Vec<PathBuf>,
+    /// Whether it calls a flow that was not found.
+    pub misses_flows: bool,
     /// The compiled `:flow`, if it was compiled and the session is unchanged.
     pub body: Option<Body>,
 }
@@ -111,6 +113,7 @@ pub fn check_code(
         drop(sources);
         checked.needs = std::mem::take(&mut calls.needs);
         checked.called = std::mem::take(&mut calls.called);
+        checked.misses_flows = calls.misses_flows;
         if let Err(finding) = loaded.flow.libraries.load(session) {
             checked.findings.extend(calls.findings);
             checked.findings.push(*finding);
@@ -244,6 +247,7 @@ pub fn read(session: &Session, files: &dyn FlowFiles, main: &Main<'_>) -> Checke
         needs: Vec::new(),
         body: None,
         called: Vec::new(),
+        misses_flows: false,
     }
 }
 

@@ -229,29 +229,30 @@ impl Question {
 
     /// Returns the question as a person reads it.
     pub fn text(&self) -> String {
-        let mut arguments = String::new();
-        // The text of the flow comes first, so that no other file can push it out of sight.
-        let main = format!("/delta/set/parameters/files/{MAIN_FILE}");
-        if let Some(text) = self.arguments.pointer(&main).and_then(Json::as_str) {
-            arguments = format!("{MAIN_FILE}:\n{text}\n");
-        }
-        arguments += &format!("{:#}", self.arguments);
-        let arguments = visible(&arguments);
-        let count = arguments.chars().count();
-        let arguments = match arguments.char_indices().nth(MOST_SHOWN) {
-            Some((end, _)) => format!(
-                "{}\n({} characters of {count} are not shown)",
-                &arguments[..end],
-                count - MOST_SHOWN
-            ),
-            None => arguments,
-        };
-        format!("{}\n{arguments}", self.headline())
+        format!("{}\n{}", self.headline(), shown_arguments(&self.arguments))
+    }
+}
+
+/// Returns the arguments of a call as a person reads them. The text of the flow comes first, so that no other file can push it
+/// out of sight.
+pub fn shown_arguments(arguments: &Json) -> String {
+    let main = format!("/delta/set/parameters/files/{MAIN_FILE}");
+    let text = arguments.pointer(&main).and_then(Json::as_str);
+    let text = text.map_or_else(String::new, |text| format!("{MAIN_FILE}:\n{text}\n"));
+    let shown = visible(&format!("{text}{arguments:#}"));
+    let count = shown.chars().count();
+    match shown.char_indices().nth(MOST_SHOWN) {
+        Some((end, _)) => format!(
+            "{}\n({} characters of {count} are not shown)",
+            &shown[..end],
+            count - MOST_SHOWN
+        ),
+        None => shown,
     }
 }
 
 /// Returns a text with characters escaped that do not show, or that change the order in which others show. Lines stay.
-fn visible(text: &str) -> String {
+pub fn visible(text: &str) -> String {
     let is_hidden = |letter: char| {
         let is_format = matches!(
             letter,

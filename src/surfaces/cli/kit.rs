@@ -9,8 +9,9 @@ use flowstone_engine::catalog::Catalog;
 use flowstone_engine::json::read_strictly;
 use flowstone_engine::server_file;
 use flowstone_engine::token::Token;
-use flowstone_fronts::kit::approval::{decide, open_approvals};
+use flowstone_fronts::kit::approval::{decide, find_approval, open_approvals};
 use flowstone_fronts::kit::connecting::{self, Place};
+use flowstone_fronts::kit::permission::{shown_arguments, visible};
 use flowstone_fronts::kit::{
     Called, Decider, DoorPermissions, KitCode, KitError, Origin, Question,
 };
@@ -175,7 +176,7 @@ pub(super) fn tell_approvals(answer: &Json, as_json: bool) {
     let rows = open.iter().map(|row| {
         let keys = ["id", "tool", "target", "asked_by", "expires_at"];
         let mut cells: Vec<String> = keys.iter().map(|key| text(row, key)).collect();
-        cells.push(row["arguments"].to_string());
+        cells.push(visible(&row["arguments"].to_string()));
         cells
     });
     output::data(&table(&columns, rows));
@@ -193,6 +194,18 @@ fn person() -> Decider {
 fn decided(args: &Kit, is_approved: bool, app: &'static dyn App) -> Result<Exit, Report> {
     let id = args.decided()?;
     let decider = person();
+    let asked = with_project(args, app, async |cx, _, _| {
+        let asked = find_approval(&cx.engine, &cx.catalog, id, &decider).await;
+        asked.map_err(|error| report(&error))
+    })?;
+    // The agent gives the command to a person, who has to see what it allows.
+    if is_approved && args.json.is_none() {
+        output::note(&described(&asked));
+        if is_terminal() && !args.yes && !confirms() {
+            output::note(&format!("{id} is still open"));
+            return Ok(Exit::Failed);
+        }
+    }
     let decided = with_project(args, app, async |cx, _, _| {
         let decided = decide(&cx.engine, &cx.catalog, (id, is_approved), &decider).await;
         decided.map_err(|error| report(&error))
@@ -380,6 +393,24 @@ fn is_terminal() -> bool {
 /// Asks the person at the terminal.
 fn agrees(question: &Question) -> bool {
     output::note(&question.text());
+    confirms()
+}
+
+/// Describes an approval to the person who decides about it.
+fn described(asked: &Json) -> String {
+    let text = |key: &str| asked[key].as_str().unwrap_or("-");
+    let note = asked["note"].as_str().map(|note| format!("{note}\n"));
+    format!(
+        "`{}` on the flow `{}`, asked for by {}\n{}{}",
+        text("tool"),
+        text("target"),
+        text("asked_by"),
+        note.unwrap_or_default(),
+        shown_arguments(&asked["arguments"])
+    )
+}
+
+fn confirms() -> bool {
     output::note_part("Allow it? [y/N] ");
     let mut line = String::new();
     let read = io::stdin().read_line(&mut line).is_ok();

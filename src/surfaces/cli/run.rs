@@ -199,20 +199,44 @@ async fn load(engine: &Engine, args: &Run) -> Result<LoadedFlow, Report> {
     match version::named(engine, args).await? {
         Some(loaded) => Ok(loaded),
         None => {
-            // If the store cannot be read, the start of the run says so.
-            let _ = engine.read_registered().await;
-            load_file(engine, &args.file, args.show.json)
+            let mut read = read_file(engine, &args.file)?;
+            if read.checked.misses_flows {
+                // If the store cannot be read, the start of the run says so.
+                let _ = engine.read_registered().await;
+                read = read_file(engine, &args.file)?;
+            }
+            usable(
+                engine,
+                (&read.session, read.checked),
+                (&read.name, args.show.json),
+            )
         }
     }
 }
 
 /// Reads and checks a file; warnings are left out if they would not be read.
 pub fn load_file(engine: &Engine, file: &Path, quietly: bool) -> Result<LoadedFlow, Report> {
+    let read = read_file(engine, file)?;
+    usable(engine, (&read.session, read.checked), (&read.name, quietly))
+}
+
+/// A file with what was found in it.
+struct ReadFile {
+    session: Rc<Session>,
+    name: String,
+    checked: Checked,
+}
+
+fn read_file(engine: &Engine, file: &Path) -> Result<ReadFile, Report> {
     let file = &flow_file::find(file, engine.project_root())?;
     let session = Rc::new(engine.session());
     let name = flow_file::name_in_project(file, engine.project_root());
     let checked = engine.check_to_run(&session, file, &name);
-    usable(engine, (&session, checked), (&name, quietly))
+    Ok(ReadFile {
+        session,
+        name,
+        checked,
+    })
 }
 
 /// Returns a flow that was checked, if it has no errors.

@@ -111,6 +111,7 @@ impl Lint<'_> {
             Ok(Some(path)) => return self.called.push(path),
             Err(near) => near,
         };
+        self.misses_flows = true;
         let at = match options.get("flow-slug") {
             Some(_) => entry_spans(self.sources, options, ":flow-slug").value,
             None => span,

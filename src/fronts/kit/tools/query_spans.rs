@@ -1,7 +1,8 @@
 //! `query_spans`: spans of runs that the caller reaches, by a filter.
 //!
 //! A condition on `trace_id` finds its runs by an index. Other queries go through the runs by their time of creation, which is
-//! an index, too, and read at most [`RUNS_MAX`] journals: a page that ends there has `next`, and may have few spans or none.
+//! an index, too, and read at most [`RUNS_MAX`] journals: a page that ends there has `next`, and may have few spans or none. A
+//! query of traces with more runs is refused.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -35,6 +36,8 @@ const LIMIT_MAX: usize = 1_000;
 const RUNS_MAX: usize = 1_000;
 /// How long one query reads journals, in milliseconds. A page that ends then has `next`.
 const READ_MS: i64 = 8_000;
+/// Maximum size of the spans of an answer about traces, in bytes; the first one may be larger. The rest is on the next page.
+const ANSWER_MAX: usize = 16_000_000;
 /// Number of runs that are listed at a time.
 const PAGE: usize = 200;
 /// Longer texts are cut for models.
@@ -292,9 +295,18 @@ type Found = (Vec<Span>, Option<String>);
 /// Returns the spans of some traces. `next` is how many were returned before.
 async fn of_traces(cx: &KitCall<'_>, query: &Query, traces: &[String]) -> Result<Found, KitError> {
     let mut found = Vec::new();
+    let mut read = 0;
+    let until_ms = cx.engine.now_ms().saturating_add(READ_MS);
     for trace in traces.iter().filter_map(|trace| trace_of(trace)) {
         for row in runs_of(cx, trace).await? {
+            // The order of the spans is known only once all of them are read, so there is no half of an answer.
+            if read >= RUNS_MAX || read > 0 && cx.engine.now_ms() > until_ms {
+                return Err(too_many_runs());
+            }
+            read += 1;
             found.extend(of_run(cx, query, &row.id).await?);
+            // Other requests have their turn, and a caller that left is noticed.
+            tokio::task::yield_now().await;
         }
     }
     // Runs of a trace overlap, so their spans are put in order together.
@@ -304,10 +316,30 @@ async fn of_traces(cx: &KitCall<'_>, query: &Query, traces: &[String]) -> Result
     }
     let skipped = query.next.as_deref().and_then(|next| next.parse().ok());
     let skipped: usize = skipped.unwrap_or(0);
-    let is_more = found.len() > skipped + query.limit;
-    let next = is_more.then(|| page::write(&(skipped + query.limit).to_string(), LIST));
+    let count = found.len();
+    let mut bytes = 0;
     let found = found.into_iter().skip(skipped).take(query.limit);
-    Ok((found.collect(), next))
+    let found: Vec<Span> = found
+        .take_while(|span| {
+            let is_first = bytes == 0;
+            bytes += json!(span.json).to_string().len();
+            is_first || bytes <= ANSWER_MAX
+        })
+        .collect();
+    let shown = skipped + found.len();
+    let next = (count > shown && !found.is_empty()).then(|| page::write(&shown.to_string(), LIST));
+    Ok((found, next))
+}
+
+fn too_many_runs() -> KitError {
+    let seconds = READ_MS / 1_000;
+    KitError::invalid(
+        "/filtering",
+        "fewer traces",
+        format!(
+            "the traces have more than {RUNS_MAX} runs, or reading them takes more than {seconds} s"
+        ),
+    )
 }
 
 fn trace_of(text: &str) -> Option<TraceId> {
@@ -388,6 +420,7 @@ async fn of_runs(cx: &KitCall<'_>, query: &Query) -> Result<Found, KitError> {
             }
             read += 1;
             let mut spans = of_run(cx, query, &run.id).await?;
+            tokio::task::yield_now().await;
             if !query.is_ascending {
                 spans.reverse();
             }
