@@ -653,7 +653,12 @@ impl Loop {
             Ack::Durable => open.is_awaited = true,
             Ack::Applied => open.unsettled += usize::from(job.is_public),
         }
+        // The first job of a transaction needs no savepoint: the whole transaction is rolled back and begun again.
+        let is_first = open.jobs == 1;
         let begun = open.state.clone().and_then(|()| {
+            if is_first {
+                return Ok(());
+            }
             if !job.is_plain {
                 let written = open.spans.write(&self.db);
                 written.map_err(|error| located(error, &self.path))?;
@@ -668,10 +673,16 @@ impl Loop {
                     self.traced.note(&mut open.runs, span.run());
                     open.spans.add(span);
                 }
-                self.execute("RELEASE job")
+                match is_first {
+                    true => Ok(()),
+                    false => self.execute("RELEASE job"),
+                }
             }
             // SQLite has rolled back the whole transaction itself, for example because the disk became full.
             (Ok(()), Err(error)) if self.db.is_autocommit() => Err(error),
+            (Ok(()), Err(_)) if is_first => self
+                .execute("ROLLBACK")
+                .and_then(|()| self.execute("BEGIN IMMEDIATE")),
             (Ok(()), Err(_)) => self
                 .execute("ROLLBACK TO job")
                 .and_then(|()| self.execute("RELEASE job")),
