@@ -56,16 +56,11 @@ pub fn find(
     if let Some(path) = files.iter().find(|path| stem(path) == slug) {
         return Ok(found(path));
     }
-    let mut slugs = Vec::new();
-    for path in &files {
-        let Some(other) = slug_of(path) else {
-            continue;
-        };
-        if other == slug {
-            return Ok(found(path));
-        }
-        slugs.push(other);
+    let mut has_slug = files.iter().filter(|path| is_written_in(slug, path));
+    if let Some(path) = has_slug.find(|path| slug_of(path).as_deref() == Some(slug)) {
+        return Ok(found(path));
     }
+    let slugs = files.iter().filter_map(|path| slug_of(path)).collect();
     Err(near(slug, &files, slugs))
 }
 
@@ -96,11 +91,11 @@ pub fn named(project_root: &Path, name: &str) -> Result<PathBuf, NotNamed> {
     if let Some(found) = one(by_stem.cloned().collect()) {
         return found;
     }
-    let slugs = files.iter().filter_map(|path| Some((path, slug_of(path)?)));
-    let slugs: Vec<(&PathBuf, String)> = slugs.collect();
-    let by_slug = slugs.iter().filter(|(_, slug)| slug == name);
-    one(by_slug.map(|(path, _)| (*path).clone()).collect()).unwrap_or_else(|| {
-        let slugs = slugs.iter().map(|(_, slug)| slug.clone()).collect();
+    let by_slug = files
+        .iter()
+        .filter(|path| is_written_in(name, path) && slug_of(path).as_deref() == Some(name));
+    one(by_slug.cloned().collect()).unwrap_or_else(|| {
+        let slugs = files.iter().filter_map(|path| slug_of(path)).collect();
         Err(NotNamed::Missing {
             near: near(name, &files, slugs),
         })
@@ -158,6 +153,12 @@ pub(super) fn stem(path: &Path) -> String {
     path.file_stem()
         .map(|stem| stem.to_string_lossy().into_owned())
         .unwrap_or_default()
+}
+
+/// Tells whether the text of a file contains a name. Only such a file can have it as its slug, and reading a text is much
+/// cheaper than loading a flow.
+fn is_written_in(name: &str, path: &Path) -> bool {
+    fs::read_to_string(path).is_ok_and(|text| text.contains(name))
 }
 
 fn slug_of(path: &Path) -> Option<String> {

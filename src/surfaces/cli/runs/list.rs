@@ -254,7 +254,10 @@ fn row(run: &Value, now_ms: i64) -> Vec<String> {
     let took = at("endedAt").map(|ended| seconds((ended - created_ms).max(0)));
     vec![
         text("id"),
-        text("flow"),
+        match run["version"].as_u64() {
+            Some(version) => format!("{}@{version}", text("flow")),
+            None => text("flow"),
+        },
         match (&run["queue"], run["inDoubt"] == json!(true)) {
             (place, _) if !place.is_null() => place_of_json(place),
             (_, true) => format!("{}, in doubt", status_of_json(run)),
