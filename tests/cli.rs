@@ -4,6 +4,8 @@
 mod agent_decisions;
 mod agents;
 #[cfg(unix)]
+mod agents_at_once;
+#[cfg(unix)]
 mod agents_busy;
 #[cfg(unix)]
 mod agents_changes;

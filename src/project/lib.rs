@@ -7,6 +7,7 @@
 
 pub mod connections;
 pub mod flow_files;
+pub mod held;
 pub mod installations;
 pub mod knowledge;
 pub mod registry;

@@ -1,5 +1,7 @@
 //! The view that a step has of its run.
 
+use std::any::Any;
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -240,6 +242,7 @@ pub struct StepContext {
     rules: Option<Value>,
     is_of_author: bool,
     agreed: Option<String>,
+    kept: RefCell<Vec<Box<dyn Any>>>,
 }
 
 impl Scope {
@@ -260,7 +263,18 @@ impl StepContext {
             rules: None,
             is_of_author: false,
             agreed: None,
+            kept: RefCell::default(),
         }
+    }
+
+    /// Keeps a value until the attempt is over and its change is stored.
+    pub fn keep(&self, value: impl Any) {
+        self.kept.borrow_mut().push(Box::new(value));
+    }
+
+    /// Drops what an earlier try of the attempt has kept.
+    pub fn keep_nothing(&self) {
+        self.kept.borrow_mut().clear();
     }
 
     /// Returns the span of this attempt as it is passed to other programs, if spans are passed on.

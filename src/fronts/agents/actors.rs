@@ -1,6 +1,7 @@
 //! Actors: the people or programs that sessions are with.
 
 use flowstone_engine::Engine;
+use flowstone_project::held::hold;
 use serde_json::{Value as Json, json};
 
 use super::body::{Body, Kind, Member};
@@ -99,7 +100,10 @@ async fn add(
     who: &Who,
     (project, mut body): (String, Body),
 ) -> Result<(Json, bool), ApiError> {
+    let mut held = None;
     if let Some(external) = body.text("external_id") {
+        // The next request finds the actor that this one adds.
+        held = Some(hold(format!("{}/of/{project}", Records::Actors.table())).await);
         let known = Records::Actors.list_in(engine, Some(&project)).await?;
         let mut known = known.iter();
         if let Some(actor) = known.find(|it| it.text("external_id") == Some(external)) {
@@ -124,7 +128,9 @@ async fn add(
     }
     body.0.insert("project_id".to_owned(), json!(project));
     body.0.entry("tags").or_insert(json!({}));
-    Ok((shown(&Records::Actors.create(engine, body.0).await?), true))
+    let actor = Records::Actors.create(engine, body.0).await?;
+    drop(held);
+    Ok((shown(&actor), true))
 }
 
 /// Changes an actor.
@@ -137,6 +143,7 @@ pub async fn update(
     (id, body): (&str, Json),
 ) -> Result<Json, ApiError> {
     let body = Body::read_changes(body, UPDATE, CREATE)?;
+    let _held = Records::Actors.hold(id).await;
     let mut record = Records::Actors.get(engine, id).await?;
     if let Some(memory) = body.text("memory_id") {
         reach::memory(engine, who, (record.project(), memory)).await?;

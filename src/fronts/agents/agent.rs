@@ -255,6 +255,7 @@ pub async fn update(
     (id, body): (&str, Json),
 ) -> Result<Json, ApiError> {
     let body = Body::read_changes(body, MEMBERS, MEMBERS)?;
+    let _held = Records::Agents.hold(id).await;
     let mut record = Records::Agents.get(engine, id).await?;
     let is_own = |given: &Json| {
         let given = given.as_str().map(super::ids::key_of);

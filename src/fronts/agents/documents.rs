@@ -60,6 +60,7 @@ pub async fn create(engine: &Engine, body: Json) -> Result<Json, ApiError> {
 /// When the body is not valid, or no record has that id.
 pub async fn update(engine: &Engine, id: &str, body: Json) -> Result<Json, ApiError> {
     let body = Body::read_changes(body, UPDATE, CREATE)?;
+    let _held = Records::Documents.hold(id).await;
     let mut record = Records::Documents.get(engine, id).await?;
     body.change(&mut record.members);
     record.members.entry("tags").or_insert(json!({}));

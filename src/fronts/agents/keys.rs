@@ -92,6 +92,7 @@ pub async fn create(engine: &Engine, by: &Token, body: Json) -> Result<Json, Api
 pub async fn update(engine: &Engine, id: &str, body: Json) -> Result<Json, ApiError> {
     let mut body = Body::read_changes(body, UPDATE, CREATE)?;
     check(engine, &mut body).await?;
+    let _held = Records::Keys.hold(id).await;
     let mut record = Records::Keys.get(engine, id).await?;
     body.change(&mut record.members);
     Ok(shown(&Records::Keys.update(engine, record).await?))

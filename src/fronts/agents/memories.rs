@@ -2,7 +2,9 @@
 
 use flowstone_engine::Engine;
 use flowstone_engine::feed_event::instant;
-use flowstone_project::knowledge::write::{Action, DUPLICATE, Fact, UPDATE, entry_key};
+use flowstone_project::knowledge::write::{
+    Action, DUPLICATE, Fact, UPDATE, entry_key, hold_entries,
+};
 use flowstone_project::knowledge::{ENTRIES, Embedder, Library, matches};
 use serde_json::{Value as Json, json};
 
@@ -74,6 +76,7 @@ pub async fn create(engine: &Engine, body: Json) -> Result<Json, ApiError> {
 /// When the body is not valid, or no record has that id.
 pub async fn update(engine: &Engine, id: &str, body: Json) -> Result<Json, ApiError> {
     let body = Body::read_changes(body, UPDATE_MEMORY, CREATE)?;
+    let _held = Records::Memories.hold(id).await;
     let mut record = Records::Memories.get(engine, id).await?;
     body.change(&mut record.members);
     record.members.entry("tags").or_insert(json!([]));
@@ -194,6 +197,7 @@ pub async fn write(
         now_ms: engine.now_ms(),
         thresholds,
     };
+    let _held = hold_entries(memory.id()).await;
     let written = library.write(&fact).await.map_err(knowledge::failed)?;
     if let Some(op) = written.op() {
         engine.stores().tables.apply(op, engine.now_ms()).await?;
@@ -232,6 +236,7 @@ pub async fn update_entry(
     body: Json,
 ) -> Result<Json, ApiError> {
     let body = Body::read_changes(body, UPDATE_ENTRY, CREATE_ENTRY)?;
+    let _held = hold_entries(memory).await;
     let mut entry = entry(engine, memory, id).await?;
     if let Some(content) = body.text("content") {
         refuse_empty(content)?;
@@ -247,6 +252,7 @@ pub async fn update_entry(
 /// # Errors
 /// When the memory has no entry with that id.
 pub async fn delete_entry(engine: &Engine, memory: &str, id: &str) -> Result<(), ApiError> {
+    let _held = hold_entries(memory).await;
     let entry = entry(engine, memory, id).await?;
     ENTRIES.delete(engine, &entry_key(&entry)).await?;
     Ok(())

@@ -430,6 +430,7 @@ pub async fn create(engine: &Engine, body: Json) -> Result<Json, ApiError> {
 pub async fn update(engine: &Engine, id: &str, body: Json) -> Result<Json, ApiError> {
     let body = Body::read_changes(body, CREATE, CREATE)?;
     check(&body)?;
+    let _held = Records::Policies.hold(id).await;
     let mut record = Records::Policies.get(engine, id).await?;
     body.change(&mut record.members);
     Ok(shown(&Records::Policies.update(engine, record).await?))

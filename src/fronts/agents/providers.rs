@@ -176,6 +176,7 @@ pub async fn update(
 ) -> Result<Json, ApiError> {
     let mut body = Body::read_changes(body, UPDATE, CREATE)?;
     read_config(&mut body)?;
+    let _held = Records::Providers.hold(id).await;
     let mut record = Records::Providers.get(engine, id).await?;
     check_secret(engine, who, (record.project(), &body)).await?;
     let before = target(&record);
@@ -438,6 +439,7 @@ fn keep(engine: &Engine, record: &Record, value: Option<&Json>) -> Result<(), Ap
 pub async fn update_secret(engine: &Engine, id: &str, body: Json) -> Result<Json, ApiError> {
     let mut body = Body::read_changes(body, UPDATE_SECRET, CREATE_SECRET)?;
     check_secret_text(body.text("value"), "value")?;
+    let _held = Records::Secrets.hold(id).await;
     let mut record = Records::Secrets.get(engine, id).await?;
     let value = body.0.remove("value");
     keep(engine, &record, value.as_ref())?;

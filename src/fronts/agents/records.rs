@@ -2,6 +2,7 @@
 
 use flowstone_engine::Engine;
 use flowstone_engine::feed_event::instant;
+use flowstone_project::held::{Held, hold};
 use serde_json::{Map, Value as Json, json};
 
 use super::error::ApiError;
@@ -175,7 +176,12 @@ impl Records {
         self.put(engine, key, members).await
     }
 
-    /// Stores a changed record.
+    /// Holds a record for a change: it is read, changed and stored while no other change of it does the same.
+    pub async fn hold(self, id: &str) -> Held {
+        hold(format!("{}/{}", self.table(), ids::key_of(id))).await
+    }
+
+    /// Stores a changed record, which was read while it was held.
     ///
     /// # Errors
     /// When the store cannot be written.
@@ -200,11 +206,12 @@ impl Records {
         })
     }
 
-    /// Deletes a record.
+    /// Deletes a record, after a change that is under way.
     ///
     /// # Errors
     /// When no record has that id.
     pub async fn delete(self, engine: &Engine, id: &str) -> Result<(), ApiError> {
+        let _held = self.hold(id).await;
         match self.rows().delete(engine, ids::key_of(id)).await? {
             true => Ok(()),
             false => Err(ApiError::missing(self.noun(), id)),
@@ -259,6 +266,7 @@ impl Tags {
         run: &str,
         change: Option<Tags>,
     ) -> Result<Json, ApiError> {
+        let _held = hold(format!("flowstone_api_run_tags/{run}")).await;
         let own = OF_RUNS.get(engine, run).await?;
         let own = own.and_then(|it| it.as_object().cloned());
         let own = own.unwrap_or_default();
@@ -313,11 +321,12 @@ impl Record {
     /// # Errors
     /// When the tags are not texts.
     pub async fn tags(&self, engine: &Engine, change: Option<Tags>) -> Result<Json, ApiError> {
-        let own = tags_of(self.get("tags"));
         let Some(change) = change else {
-            return Ok(Json::Object(own));
+            return Ok(Json::Object(tags_of(self.get("tags"))));
         };
-        let tags = change.apply(own)?;
+        let _held = self.kind.hold(self.id()).await;
+        let mut record = self.kind.get(engine, self.id()).await?;
+        let tags = change.apply(tags_of(record.get("tags")))?;
         let stored = match self.kind {
             Records::Memories => tags.iter().map(text_of).collect(),
             Records::Actors
@@ -331,7 +340,6 @@ impl Record {
             | Records::Sessions
             | Records::Tools => Json::Object(tags.clone()),
         };
-        let mut record = self.clone();
         record.members.insert("tags".to_owned(), stored);
         self.kind.update(engine, record).await?;
         Ok(Json::Object(tags))

@@ -366,6 +366,8 @@ impl Session {
     pub async fn update(mut self, engine: &Engine, body: Json) -> Result<Json, ApiError> {
         let body = Body::read_changes(body, UPDATE, &[STATUS])?;
         check(&body)?;
+        let _held = Records::Sessions.hold(self.id()).await;
+        self.record = Records::Sessions.get(engine, self.id()).await?;
         let given = body.text("status").map(|status| status == "open");
         let opens = given == Some(true) && self.status(engine) != "open";
         if opens {

@@ -148,6 +148,7 @@ pub async fn create(engine: &Engine, body: Json) -> Result<Json, ApiError> {
 /// When the body is not valid, or there is no tool of that id.
 pub async fn update(engine: &Engine, id: &str, body: Json) -> Result<Json, ApiError> {
     let body = Body::read_changes(body, UPDATE, CREATE)?;
+    let _held = Records::Tools.hold(id).await;
     let mut record = Records::Tools.get(engine, id).await?;
     let mut members = record.members.clone();
     // A server that was stored before was checked then.

@@ -12,6 +12,8 @@ const STORE_MAX: usize = 256 << 10;
 const NOTE_MAX: usize = 16 << 10;
 /// Maximum number of keys of a path.
 const KEYS_MAX: usize = 32;
+/// Maximum nesting depth of `$VAR`, so that it fits into documents and answers.
+const DEPTH_MAX: usize = 100;
 
 /// A store of a tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,6 +101,11 @@ pub(super) fn check_write(store: &Json, keys: &[&str], value: &Json) -> Result<(
             "the value has the key `{key}`, which is refused"
         )));
     }
+    if keys.len() + depth(value) > DEPTH_MAX {
+        return Err(bad(format!(
+            "the value would be nested deeper than {DEPTH_MAX} levels"
+        )));
+    }
     let mut found = store;
     for key in keys {
         let next = match found {
@@ -152,6 +159,16 @@ fn check_size(what: &'static str, size: usize, most: usize) -> Result<(), TreeEr
 
 fn size(value: &Json) -> usize {
     serde_json::to_string(value).map_or(usize::MAX / 4, |text| text.len())
+}
+
+/// Returns the number of lists and objects around the innermost value.
+fn depth(value: &Json) -> usize {
+    let inner = match value {
+        Json::Object(members) => members.values().map(depth).max(),
+        Json::Array(items) => items.iter().map(depth).max(),
+        Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => return 0,
+    };
+    1 + inner.unwrap_or(0)
 }
 
 fn index(key: &str) -> Option<usize> {

@@ -12,7 +12,7 @@ use flowstone_model::codec::digest_bytes;
 use flowstone_steps::embedder;
 use flowstone_steps::fields::Fields;
 
-use super::write::{Action, DUPLICATE, Fact, UPDATE};
+use super::write::{Action, DUPLICATE, Fact, UPDATE, hold_entries};
 use super::{Embedder, Item, Kind, LIMIT, Library, MIN_SCORE, Piece, Question, Scope, text};
 
 /// The `:knowledge` step.
@@ -261,6 +261,9 @@ async fn write(
         now_ms: cx.now_ms(),
         thresholds,
     };
+    // Until the change is stored, which is after this function.
+    cx.keep_nothing();
+    cx.keep(hold_entries(fact.memory).await);
     let written = library.write(&fact).await;
     let written = written.map_err(super::KnowledgeError::into_step)?;
     Ok(match (written.action, written.op()) {

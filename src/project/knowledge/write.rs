@@ -5,6 +5,8 @@ use flowstone_engine::feed_event::instant;
 use flowstone_model::table::TableOp;
 use serde_json::{Value as Json, json};
 
+use crate::held::{Held, hold};
+
 use super::{
     ENTRIES, Item, KnowledgeError, Library, MEMORIES, Question, Scope, key_of, text, words,
 };
@@ -71,6 +73,11 @@ impl Written {
 pub fn entry_key(entry: &Json) -> String {
     let (memory, id) = (text(entry, "memory_id"), text(entry, "id"));
     format!("{}.{}", key_of(memory), key_of(id))
+}
+
+/// Holds the entries of a memory for a write: a fact is decided and stored before the next one is decided.
+pub async fn hold_entries(memory: &str) -> Held {
+    hold(format!("flowstone_entries/{}", key_of(memory))).await
 }
 
 impl Library<'_> {

@@ -340,6 +340,9 @@ fn writes_that_are_refused_change_nothing() {
         .await;
         refused("a", json!("x".repeat(300 << 10)), "may have at most 262144").await;
         refused(&"a.".repeat(40), json!(1), "more than 32 keys").await;
+        let deep = (0..90).fold(json!(1), |value, _| json!({ "n": value }));
+        let path = ["deep"; 32].join(".");
+        refused(&path, deep, "nested deeper than 100 levels").await;
         let answer = project
             .on(URI, "var_write", json!({"path": "node_status", "value": 1}))
             .await;
