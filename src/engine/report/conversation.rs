@@ -10,8 +10,6 @@ use crate::flow::name_of;
 const KINDS: &[&str] = &["agent", "llm"];
 /// The id of a model's turn.
 pub(crate) const TURN: &str = "turn";
-/// What the reason begins with for which a call was not made.
-const NOT_MADE: &str = "not performed";
 
 /// The conversation of one agent.
 #[derive(Debug, Clone, PartialEq)]
@@ -221,19 +219,24 @@ fn pair(calls: &mut [ToolCall], steps: &mut Vec<&StepReport>, records: &mut Reco
     }
 }
 
-/// Returns what was wrong with a call, unless it was withheld.
+/// Returns what was wrong with a call, unless it was prevented.
 fn failure(record: &Value) -> Option<String> {
     let success = record.get("success")?;
-    let result = record.get("result");
-    if success.is_truthy() || is_not_made(result) {
+    if success.is_truthy() || is_prevented(record) {
         return None;
     }
+    let result = record.get("result");
     let text = result.and_then(|result| result.get("error").or(Some(result)));
     let text = text.filter(|text| !text.is_nil());
     Some(text.map_or_else(String::new, |text| match text {
         Value::Text(text) => text.to_string(),
         data => codec::encode(data).unwrap_or_default(),
     }))
+}
+
+/// Tells whether a call was prevented, which is not an error of the tool. `record` is the entry of an agent's `:tool-calls`.
+pub(crate) fn is_prevented(record: &Value) -> bool {
+    record.get("prevented?").is_some_and(Value::is_truthy)
 }
 
 fn call_step(step: &StepReport) -> CallStep {
@@ -268,11 +271,4 @@ fn objective(request: &str) -> Option<String> {
         }
     }
     Some(text)
-}
-
-/// Tells whether a call was withheld, which is not an error of the tool.
-pub(crate) fn is_not_made(result: Option<&Value>) -> bool {
-    let error = result.and_then(|result| result.get("error"));
-    let text = error.and_then(Value::as_str);
-    text.is_some_and(|text| text.starts_with(NOT_MADE))
 }

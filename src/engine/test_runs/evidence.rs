@@ -14,7 +14,7 @@ use crate::flow::name_of;
 use crate::ids::RunId;
 use crate::json::items;
 use crate::ports::{Entry, EntryKind, WaitFilter, WaitRow};
-use crate::report::conversation::{TURN, is_not_made, step_id};
+use crate::report::conversation::{TURN, is_prevented, step_id};
 use crate::report::packaged_request;
 
 /// How deep runs that call runs are read.
@@ -430,7 +430,7 @@ impl Reading {
                 Some(at) => self.calls.remove(at).tool,
                 None => evidence.tool(&name),
             };
-            if !success.is_truthy() && !is_not_made(record.get("result")) {
+            if !success.is_truthy() && !is_prevented(&record) {
                 evidence.ended(tool, true);
             }
         }

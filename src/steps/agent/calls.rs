@@ -126,6 +126,8 @@ pub(super) enum Decision {
 pub(super) enum Refusal {
     /// The call itself is wrong.
     Bad { message: String },
+    /// The call cannot be performed in this turn, for example because its arguments were cut off.
+    NotNow { message: String },
     /// The maximum number of calls is reached.
     TooMany { most: i64 },
     /// The maximum number of equal calls is reached.
@@ -141,6 +143,7 @@ impl Refusal {
     pub(super) fn message(&self) -> String {
         match self {
             Refusal::Bad { message } => message.clone(),
+            Refusal::NotNow { message } => format!("not performed: {message}"),
             Refusal::TooMany { most } => {
                 format!("not performed: this run may make {most} calls of tools, and has made them")
             }
@@ -154,6 +157,18 @@ impl Refusal {
                 comment: Some(comment),
             } => format!("not performed: a person rejected this call: {comment}"),
             Refusal::Guarded { reason } => format!("not performed: {reason}"),
+        }
+    }
+
+    /// Tells whether the call itself is an error.
+    fn is_error(&self) -> bool {
+        match self {
+            Refusal::Bad { .. } => true,
+            Refusal::NotNow { .. }
+            | Refusal::TooMany { .. }
+            | Refusal::Repeated { .. }
+            | Refusal::Rejected { .. }
+            | Refusal::Guarded { .. } => false,
         }
     }
 }
@@ -184,14 +199,14 @@ impl Tally {
         let same = self.asked.iter().filter(is_same).count();
         let made = match (limits.repeated, tools.find(&call.name)) {
             (Some(most), _) if is_full(same, most) => Err(Refusal::Repeated { most }),
-            (_, None) => Err(bad(match tools.outside(&call.name) {
+            (_, None) => Err(match tools.outside(&call.name) {
                 Some(tool) if selection.offers(&call.name) => refused_outside(tool, call),
                 Some(_) => inactive(&call.name),
-                None => unknown(&call.name, tools),
-            })),
-            (_, Some(_)) if !selection.offers(&call.name) => Err(bad(inactive(&call.name))),
-            (_, Some(_)) if tools.is_deferred(&call.name) => Err(bad(deferred(&call.name))),
-            (_, Some(_)) if call.is_cut => Err(bad(cut(call))),
+                None => bad(unknown(&call.name, tools)),
+            }),
+            (_, Some(_)) if !selection.offers(&call.name) => Err(inactive(&call.name)),
+            (_, Some(_)) if tools.is_deferred(&call.name) => Err(deferred(&call.name)),
+            (_, Some(_)) if call.is_cut => Err(cut(call)),
             (_, Some(tool)) => match (tool.call)(&call.arguments) {
                 Ok(step) => Ok((tool, step)),
                 Err(error) => Err(bad(message_of(&error))),
@@ -229,20 +244,24 @@ impl Tally {
     }
 }
 
-/// Returns the message that arguments were truncated.
-fn cut(call: &Call) -> String {
+/// Refuses a call whose arguments were truncated.
+fn cut(call: &Call) -> Refusal {
     let came = match &call.arguments {
         Value::Text(text) => text.as_str().chars().count(),
         _ => 0,
     };
-    format!(
-        "not performed: your answer reached its limit of tokens, and the arguments of `{}` were cut off after {came} characters. Write shorter arguments, or do it in several calls",
+    not_now(format!(
+        "your answer reached its limit of tokens, and the arguments of `{}` were cut off after {came} characters. Write shorter arguments, or do it in several calls",
         call.name
-    )
+    ))
 }
 
 fn bad(message: String) -> Refusal {
     Refusal::Bad { message }
+}
+
+fn not_now(message: String) -> Refusal {
+    Refusal::NotNow { message }
 }
 
 fn unknown(name: &str, tools: &Toolset) -> String {
@@ -260,22 +279,22 @@ fn unknown(name: &str, tools: &Toolset) -> String {
 }
 
 /// Returns why a call of a client tool is not handed out.
-fn refused_outside(tool: &ClientTool, call: &Call) -> String {
+fn refused_outside(tool: &ClientTool, call: &Call) -> Refusal {
     match tool.checked(call) {
-        Err(error) if !call.is_cut => message_of(&error),
+        Err(error) if !call.is_cut => bad(message_of(&error)),
         Ok(_) | Err(_) => cut(call),
     }
 }
 
-fn deferred(name: &str) -> String {
-    format!(
-        "not performed: the tool `{name}` is not loaded. Find it with `{}` first",
-        super::deferred::SEARCH
-    )
+fn deferred(name: &str) -> Refusal {
+    let search = super::deferred::SEARCH;
+    not_now(format!(
+        "the tool `{name}` is not loaded. Find it with `{search}` first"
+    ))
 }
 
-fn inactive(name: &str) -> String {
-    format!("not performed: the tool `{name}` is not available in this turn")
+fn inactive(name: &str) -> Refusal {
+    not_now(format!("the tool `{name}` is not available in this turn"))
 }
 
 /// Returns an error as a message for the model.
@@ -293,6 +312,8 @@ pub(super) struct Answered {
     pub success: bool,
     /// Whether the call was not made.
     pub is_refused: bool,
+    /// Whether the call was not made although it is not an error: a limit, a person, the flow or the turn prevented it.
+    pub is_prevented: bool,
     pub millis: i64,
     /// The usage of an agent behind the tool.
     pub usage: Option<Value>,
@@ -313,6 +334,7 @@ impl Answered {
             images: Vec::new(),
             success: false,
             is_refused: true,
+            is_prevented: !refusal.is_error(),
             millis: 0,
             usage: None,
             cost: None,
@@ -335,6 +357,7 @@ impl Answered {
             images: Vec::new(),
             success,
             is_refused: false,
+            is_prevented: false,
             millis: 0,
             usage: None,
             cost: None,
@@ -364,6 +387,7 @@ impl Answered {
                     images,
                     success: true,
                     is_refused: false,
+                    is_prevented: false,
                     millis,
                     usage,
                     cost,
@@ -376,6 +400,7 @@ impl Answered {
                 images: Vec::new(),
                 success: false,
                 is_refused: false,
+                is_prevented: false,
                 millis,
                 // Failed calls cost as well.
                 usage: used(&error.data).filter(|_| asks),
@@ -404,7 +429,8 @@ impl Answered {
             ("success", Value::Bool(self.success)),
             ("duration-ms", Value::Int(self.millis)),
         ];
-        facts(record.into_iter().chain(original))
+        let prevented = self.is_prevented.then(|| ("prevented?", Value::Bool(true)));
+        facts(record.into_iter().chain(original).chain(prevented))
     }
 
     /// Returns the message with the results for the model.

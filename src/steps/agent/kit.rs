@@ -142,7 +142,9 @@ pub(super) fn failed(error: &StepError) -> Value {
 pub(super) fn refused(given: &Refusal) -> Value {
     let message = given.message();
     match given {
-        Refusal::Bad { .. } => refusal("invalid_arguments", &message, None),
+        Refusal::Bad { .. } | Refusal::NotNow { .. } => {
+            refusal("invalid_arguments", &message, None)
+        }
         Refusal::Guarded { .. } => refusal("permission_denied", &message, None),
         Refusal::Rejected { .. } => refusal(
             "approval_denied",

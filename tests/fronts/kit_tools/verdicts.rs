@@ -165,6 +165,19 @@ fn errors_of_tools_fail_a_test() {
             None,
             "failed | tool 'break' returned an error | break | ",
         ),
+        // A call that a limit or the flow prevented is not an error of the tool.
+        case(
+            agent(":max-tool-calls 1"),
+            &[calls(&["look", "slack__send"]), said()],
+            Some("look"),
+            "pass | - | look slack__send? | ",
+        ),
+        case(
+            agent(":before-each-call (fn [_] {:refuse \"not today\"})"),
+            &[calls(&["slack__send"]), said()],
+            Some("send"),
+            "unconfirmed | terminal tool 'send' ran but did not return output | slack__send? | ",
+        ),
         // A tool that does not exist.
         case(
             agent(""),
