@@ -27,12 +27,14 @@ pub mod revision;
 pub mod schedule;
 pub mod schema;
 pub mod span_filter;
+pub mod span_pages;
 pub mod spans;
 mod step;
 pub mod subscription;
 pub mod test_run;
 pub mod tool;
 pub mod tools;
+pub mod trace_spans;
 pub mod trigger;
 
 use std::time::Duration;

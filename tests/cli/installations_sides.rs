@@ -69,6 +69,45 @@ fn items(reply: &Reply, name: &str) -> Vec<Value> {
 }
 
 #[test]
+fn spans_of_an_installation_are_the_authors() {
+    let scratch = Scratch::new();
+    let home = Home::open(&scratch);
+    let run = home.start(&home.acme, "zebra");
+    let spans = |token: &str, query: &Value| {
+        let reply = home.api.post_as(token, "/api/spans/query", query);
+        items(&reply, "spans")
+    };
+    let of_trace =
+        json!({"filtering": {"conditions": [{"field": "trace_id", "value": run.as_str()}]}});
+    for query in [&of_trace, &json!({})] {
+        // The author gets all of the run, also what the installer gave it.
+        let all = spans(&home.author, query);
+        assert!(all.len() > 3, "{all:?}");
+        assert_eq!(all.iter().filter(|it| it["parent_id"].is_null()).count(), 1);
+        assert!(json!(all).to_string().contains("zebra"), "{all:?}");
+        assert_eq!(spans(&home.beta, query), [] as [Value; 0]);
+        // The installer gets the span of the run, without what the author's flow did.
+        let own = spans(&home.acme, query);
+        assert_eq!(own.len(), 1, "{own:?}");
+        assert_eq!(own[0]["span_type"], "workflow");
+        assert_eq!(
+            (&own[0]["attributes"], &own[0]["events"]),
+            (&json!({}), &json!([]))
+        );
+        assert_eq!(own[0]["trace_id"], all[0]["trace_id"]);
+    }
+    // A filter does not tell the installer what the span does not show.
+    let condition = json!({"field": "content", "operator": "contains", "value": "zebra"});
+    let by_content = json!({"filtering": {"conditions": [condition]}});
+    assert_eq!(spans(&home.acme, &by_content), [] as [Value; 0]);
+    assert_ne!(spans(&home.author, &by_content), [] as [Value; 0]);
+    // Runs that a run calls are steps of the author's flow.
+    let of_kind = json!({"field": "span_type", "value": "task"});
+    let tasks = json!({"filtering": {"conditions": [of_kind]}});
+    assert_eq!(spans(&home.acme, &tasks), [] as [Value; 0]);
+}
+
+#[test]
 fn each_side_sees_what_is_its_own_and_nothing_else() {
     let scratch = Scratch::new();
     let home = Home::open(&scratch);

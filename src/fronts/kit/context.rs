@@ -6,6 +6,7 @@ use flowstone_engine::ids::RunId;
 use flowstone_flow::definition::is_identifier;
 use flowstone_flow::flow::Flow;
 use flowstone_lang::diagnostic::Diagnostic;
+use flowstone_model::installation::Side;
 use flowstone_model::token::Token;
 use flowstone_model::trace::TraceId;
 use flowstone_project::connections::ConnectionReport;
@@ -106,10 +107,14 @@ impl KitCall<'_> {
         FlowRegistry::in_workspace(self.engine.stores(), self.workspace, self.engine.now_ms())
     }
 
-    /// Tells whether the caller reaches runs of a flow that somebody started.
-    pub fn reaches(&self, flow: &str, started_by: &str) -> bool {
+    /// Returns the side of the caller on a run of a flow that somebody started; [`Side::Neither`] if its limits leave it out.
+    pub fn side(&self, flow: &str, started_by: &str) -> Side {
         let is_own = !self.token.has_own_runs_only() || started_by == self.token.runs_of();
-        is_own && self.reaches_flow(flow)
+        let labels = self.catalog.labels(self.engine, flow);
+        match is_own {
+            true => self.token.reaches_side(flow, &labels),
+            false => Side::Neither,
+        }
     }
 
     /// Tells whether the caller reaches a flow.

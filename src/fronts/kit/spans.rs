@@ -63,6 +63,19 @@ pub fn of_run(report: &RunReport, notes: Vec<Json>) -> Vec<Span> {
     spans
 }
 
+/// Returns the span of a run as the installer of its flow sees it: without attributes and events, which are the author's.
+pub fn of_run_only(report: &RunReport) -> Span {
+    let maker = Maker {
+        report,
+        steps: HashMap::new(),
+        calls: Calls::default(),
+        trace: report.row.in_trace(),
+    };
+    let mut span = maker.run(Vec::new());
+    span.json.insert("attributes".to_owned(), json!({}));
+    span
+}
+
 /// A call that a model made.
 #[derive(Debug, Clone, Default)]
 struct Call {

@@ -573,6 +573,68 @@ fn pages_continue_where_they_ended() {
 }
 
 #[test]
+fn spans_of_runs_that_overlap_are_in_order() {
+    block_on(async {
+        let project = Project::new();
+        // The outer run begins first and ends last, and the sleep makes its last span the newest.
+        let pause = "(flow/step :sleep :pause {:millis 5})";
+        let step = |name: &str| format!("(flow/step :function :{name} {{:code '(fn [_] 1)}})");
+        let (first, inner, last) = (step("first"), step("inner"), step("last"));
+        let child = format!("{{:slug :child :flow '(do {pause} {inner} {pause})}}");
+        let flows = project.engine.project_root().join("flows");
+        std::fs::create_dir_all(&flows).expect("a folder");
+        std::fs::write(flows.join("child.edn"), child).expect("a file");
+        project
+            .run(&format!(
+                "(do {first} {pause} (flow/call-flow :child {{}} {{:id :call}}) {last})"
+            ))
+            .await;
+        let names = |order: &'static str, limit: usize| {
+            let project = &project;
+            async move {
+                let fields = json!(["span_name", "start_time"]);
+                let window = json!({"order": order, "limit": limit});
+                let mut arguments = json!({"fields": fields, "windowing": window});
+                let mut found: Vec<(String, String)> = Vec::new();
+                loop {
+                    let page = project.call("query_spans", arguments.clone()).await;
+                    let spans = page["spans"].as_array().expect("spans");
+                    assert!(spans.len() <= limit, "{page}");
+                    for span in spans {
+                        let text = |name: &str| span[name].as_str().expect("text").to_owned();
+                        found.push((text("start_time"), text("span_name")));
+                    }
+                    let Some(next) = page["next"].as_str() else {
+                        return found;
+                    };
+                    arguments["windowing"]["next"] = json!(next);
+                }
+            }
+        };
+        let all = names("descending", 100).await;
+        let times: Vec<&String> = all.iter().map(|(time, _)| time).collect();
+        assert!(times.is_sorted_by(|one, other| one >= other), "{all:?}");
+        let at = |name: &str| {
+            let found = all.iter().position(|(_, known)| known.ends_with(name));
+            found.unwrap_or_else(|| panic!("{name}: {all:?}"))
+        };
+        let (last, inner) = (at("function last"), at("function inner"));
+        let (child, first) = (at("invoke_workflow child"), at("function first"));
+        assert!(last < inner && inner < child && child < first, "{all:?}");
+        for limit in [1, 2, 3] {
+            assert_eq!(names("descending", limit).await, all, "{limit}");
+        }
+        let mut oldest = names("ascending", 2).await;
+        let times: Vec<&String> = oldest.iter().map(|(time, _)| time).collect();
+        assert!(times.is_sorted(), "{oldest:?}");
+        let mut newest = all.clone();
+        oldest.sort();
+        newest.sort();
+        assert_eq!(oldest, newest, "the same spans");
+    });
+}
+
+#[test]
 fn annotations_are_events_of_the_own_trace() {
     block_on(async {
         let project = Project::new();

@@ -1,20 +1,12 @@
 //! `query_spans`: spans of runs that the caller reaches, by a filter.
 //!
-//! A condition on `trace_id` finds its runs by an index. Other queries go through the runs by their time of creation, which is
-//! an index, too, and read at most [`RUNS_MAX`] journals: a page that ends there has `next`, and may have few spans or none. A
-//! query of traces with more runs is refused.
+//! A condition on `trace_id` finds its runs by an index. Other queries go through the runs: see [`span_pages`].
 
 use std::collections::HashMap;
-use std::rc::Rc;
 
 use flowstone_engine::ids::RunId;
-use flowstone_engine::ports::{RunFilter, RunOrder, RunQuery, RunRow};
-use flowstone_flow::flow::{Flow, reload};
-use flowstone_lang::value::Value;
 use flowstone_model::diagnostic::nearest;
 use flowstone_model::token::Scope;
-use flowstone_model::trace::TraceId;
-use flowstone_steps::llm::usual_model;
 use serde_json::{Map, Value as Json, json};
 
 use crate::kit::context::KitCall;
@@ -22,9 +14,9 @@ use crate::kit::error::KitError;
 use crate::kit::page;
 use crate::kit::schema::object;
 use crate::kit::span_filter::{self, SpanFilter};
-use crate::kit::spans::{self, Span};
+use crate::kit::span_pages;
 use crate::kit::tool::{Answer, Arguments, Bound, InTest, Permission, Tool};
-use crate::kit::tools::annotate_trace;
+use crate::kit::trace_spans::{self, LIST, Window};
 use crate::kit::trigger::instant_millis;
 
 /// Number of spans of an answer, unless the caller names another: of programs, of models, and within one trace.
@@ -32,20 +24,8 @@ const LIMIT: usize = 100;
 const LIMIT_OF_MODELS: usize = 50;
 const LIMIT_OF_TRACE: usize = 10_000;
 const LIMIT_MAX: usize = 1_000;
-/// Maximum number of journals that one query reads.
-const RUNS_MAX: usize = 1_000;
-/// How long one query reads journals, in milliseconds. A page that ends then has `next`.
-const READ_MS: i64 = 8_000;
-/// Maximum size of the spans of an answer about traces, in bytes; the first one may be larger. The rest is on the next page.
-const ANSWER_MAX: usize = 16_000_000;
-/// Number of runs that are listed at a time.
-const PAGE: usize = 200;
 /// Longer texts are cut for models.
 const TEXT_MAX: usize = 500;
-/// How long before a window the runs of its spans may have begun, in milliseconds.
-const EARLIER_MS: i64 = 24 * 60 * 60 * 1000;
-/// The name of the list in `next`.
-const LIST: &str = "spans";
 /// The members of a span, which `fields` names.
 const FIELDS: &[&str] = &[
     "attributes",
@@ -122,11 +102,7 @@ fn output() -> Json {
 /// What a query asks for, read as a whole.
 struct Query {
     filter: SpanFilter,
-    oldest_ms: Option<i64>,
-    newest_ms: Option<i64>,
-    limit: usize,
-    is_ascending: bool,
-    next: Option<String>,
+    window: Window,
     fields: Option<Vec<String>>,
     /// The traces that the filter needs.
     traces: Option<Vec<String>>,
@@ -135,8 +111,8 @@ struct Query {
 async fn query(cx: &KitCall<'_>, arguments: Arguments) -> Answer {
     let query = read(cx, &arguments).await?;
     let (found, next) = match &query.traces {
-        Some(traces) => of_traces(cx, &query, traces).await?,
-        None => of_runs(cx, &query).await?,
+        Some(traces) => trace_spans::of_traces(cx, (&query.window, &query.filter), traces).await?,
+        None => span_pages::of_runs(cx, &query.window, &query.filter).await?,
     };
     let is_cut = cx.is_for_model && query.fields.is_none();
     let shown = found
@@ -182,14 +158,16 @@ async fn read(cx: &KitCall<'_>, arguments: &Arguments) -> Result<Query, KitError
     let next = window.get("next").and_then(Json::as_str);
     let next = next.map(|next| page::read_text(next, LIST, "/windowing/next"));
     Ok(Query {
-        oldest_ms: time("oldest")?,
-        newest_ms: time("newest")?,
-        limit,
-        is_ascending: match window.get("order").and_then(Json::as_str) {
-            Some(order) => order == "ascending",
-            None => is_one,
+        window: Window {
+            oldest_ms: time("oldest")?,
+            newest_ms: time("newest")?,
+            limit,
+            is_ascending: match window.get("order").and_then(Json::as_str) {
+                Some(order) => order == "ascending",
+                None => is_one,
+            },
+            next: next.transpose()?,
         },
-        next: next.transpose()?,
         fields: fields(arguments)?,
         traces,
         filter,
@@ -259,188 +237,6 @@ fn fields(arguments: &Arguments) -> Result<Option<Vec<String>>, KitError> {
         ))
     });
     given.collect::<Result<Vec<String>, KitError>>().map(Some)
-}
-
-/// Returns the spans of a run that pass the filter and the window, in the order of their starts.
-async fn of_run(cx: &KitCall<'_>, query: &Query, run: &RunId) -> Result<Vec<Span>, KitError> {
-    let report = cx.engine.show_run(run).await?;
-    let notes = annotate_trace::events(cx, run).await?;
-    let mut spans = spans::of_run(&report, notes);
-    if spans.iter().any(|span| spans::lacks_model(&span.json)) {
-        let flow = flow_of(cx, &report.row).await?;
-        let settings = cx.engine.settings();
-        spans::name_models(&mut spans, |connection| {
-            usual_model(&flow, settings, connection)
-        });
-    }
-    spans.retain(|span| {
-        let is_late = query.oldest_ms.is_none_or(|oldest| span.began_ms >= oldest);
-        let is_early = query.newest_ms.is_none_or(|newest| span.began_ms < newest);
-        is_late && is_early && query.filter.fits(&span.json)
-    });
-    Ok(spans)
-}
-
-/// Returns the flow that a run executes; one without slots if its program is not kept any more.
-async fn flow_of(cx: &KitCall<'_>, row: &RunRow) -> Result<Rc<Flow>, KitError> {
-    let program = cx.engine.stores().runs.program(&row.program).await?;
-    let session = cx.engine.session();
-    let loaded = program.and_then(|program| reload(&session, &program).loaded);
-    let flow = loaded.map(|loaded| loaded.flow);
-    Ok(flow.unwrap_or_else(|| Rc::new(Flow::bare("none", Value::Nil))))
-}
-
-type Found = (Vec<Span>, Option<String>);
-
-/// Returns the spans of some traces. `next` is how many were returned before.
-async fn of_traces(cx: &KitCall<'_>, query: &Query, traces: &[String]) -> Result<Found, KitError> {
-    let mut found = Vec::new();
-    let mut read = 0;
-    let until_ms = cx.engine.now_ms().saturating_add(READ_MS);
-    for trace in traces.iter().filter_map(|trace| trace_of(trace)) {
-        for row in runs_of(cx, trace).await? {
-            // The order of the spans is known only once all of them are read, so there is no half of an answer.
-            if read >= RUNS_MAX || read > 0 && cx.engine.now_ms() > until_ms {
-                return Err(too_many_runs());
-            }
-            read += 1;
-            found.extend(of_run(cx, query, &row.id).await?);
-            // Other requests have their turn, and a caller that left is noticed.
-            tokio::task::yield_now().await;
-        }
-    }
-    // Runs of a trace overlap, so their spans are put in order together.
-    found.sort_by_key(|span| span.began_ms);
-    if !query.is_ascending {
-        found.reverse();
-    }
-    let skipped = query.next.as_deref().and_then(|next| next.parse().ok());
-    let skipped: usize = skipped.unwrap_or(0);
-    let count = found.len();
-    let mut bytes = 0;
-    let found = found.into_iter().skip(skipped).take(query.limit);
-    let found: Vec<Span> = found
-        .take_while(|span| {
-            let is_first = bytes == 0;
-            bytes += json!(span.json).to_string().len();
-            is_first || bytes <= ANSWER_MAX
-        })
-        .collect();
-    let shown = skipped + found.len();
-    let next = (count > shown && !found.is_empty()).then(|| page::write(&shown.to_string(), LIST));
-    Ok((found, next))
-}
-
-fn too_many_runs() -> KitError {
-    let seconds = READ_MS / 1_000;
-    KitError::invalid(
-        "/filtering",
-        "fewer traces",
-        format!(
-            "the traces have more than {RUNS_MAX} runs, or reading them takes more than {seconds} s"
-        ),
-    )
-}
-
-fn trace_of(text: &str) -> Option<TraceId> {
-    u128::from_str_radix(text, 16).ok().map(TraceId::from_bits)
-}
-
-/// Returns the runs of a trace that the caller reaches, oldest first.
-async fn runs_of(cx: &KitCall<'_>, trace: TraceId) -> Result<Vec<RunRow>, KitError> {
-    let filter = RunFilter {
-        trace: Some(trace),
-        ..RunFilter::default()
-    };
-    let mut rows = cx.engine.stores().runs.list(filter).await?;
-    rows.retain(|row| cx.reaches(&row.flow, &row.started_by));
-    rows.reverse();
-    Ok(rows)
-}
-
-/// Where a page of [`of_runs`] begins: behind a run, and behind some spans of the next one.
-struct Place {
-    after: Option<RunId>,
-    skipped: usize,
-}
-
-impl Place {
-    fn read(text: Option<&str>) -> Place {
-        let (after, skipped) = text
-            .and_then(|text| text.split_once('|'))
-            .unwrap_or_default();
-        Place {
-            after: (!after.is_empty()).then(|| RunId::from_text(after)),
-            skipped: skipped.parse().unwrap_or(0),
-        }
-    }
-
-    fn next(&self) -> String {
-        let after = self.after.as_ref().map_or("", RunId::as_str);
-        page::write(&format!("{after}|{}", self.skipped), LIST)
-    }
-}
-
-/// Returns spans by the runs that they belong to: newest runs first, or oldest first, and so within each run.
-async fn of_runs(cx: &KitCall<'_>, query: &Query) -> Result<Found, KitError> {
-    let mut place = Place::read(query.next.as_deref());
-    let (mut found, mut read): (Vec<Span>, usize) = (Vec::new(), 0);
-    let until_ms = cx.engine.now_ms().saturating_add(READ_MS);
-    loop {
-        let page = RunQuery {
-            flow: query.filter.flow().map(str::to_owned),
-            since_ms: query
-                .oldest_ms
-                .map(|oldest| oldest.saturating_sub(EARLIER_MS)),
-            until_ms: query.newest_ms,
-            sort: match query.is_ascending {
-                true => RunOrder::Oldest,
-                false => RunOrder::Newest,
-            },
-            after: place.after.clone(),
-            limit: PAGE,
-            ..RunQuery::default()
-        };
-        let page = cx.engine.stores().runs.summaries(page).await?;
-        if page.is_empty() {
-            return Ok((found, None));
-        }
-        for run in page {
-            let is_over = |oldest: i64| run.ended_ms.is_some_and(|ended| ended < oldest);
-            let is_before = query.oldest_ms.is_some_and(is_over);
-            if is_before || !cx.reaches(&run.flow, &run.started_by) {
-                place = Place {
-                    after: Some(run.id),
-                    skipped: 0,
-                };
-                continue;
-            }
-            if read >= RUNS_MAX || read > 0 && cx.engine.now_ms() > until_ms {
-                return Ok((found, Some(place.next())));
-            }
-            read += 1;
-            let mut spans = of_run(cx, query, &run.id).await?;
-            tokio::task::yield_now().await;
-            if !query.is_ascending {
-                spans.reverse();
-            }
-            let room = query.limit - found.len();
-            let rest = spans.split_off(place.skipped.min(spans.len()));
-            let is_more = rest.len() > room;
-            found.extend(rest.into_iter().take(room));
-            if is_more {
-                place.skipped += room;
-                return Ok((found, Some(place.next())));
-            }
-            place = Place {
-                after: Some(run.id),
-                skipped: 0,
-            };
-            if found.len() == query.limit {
-                return Ok((found, Some(place.next())));
-            }
-        }
-    }
 }
 
 /// Returns what is shown of a span.
