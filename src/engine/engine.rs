@@ -1,9 +1,9 @@
 //! The engine's outside: starting runs, executing them, looking at them, answering their waits.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,14 +19,15 @@ use crate::error::EngineError;
 use crate::flow::Checked;
 use crate::format::{Formats, ProjectView};
 use crate::ids::RunId;
-use crate::installation::InstalledFlow;
+use crate::installation::{InstalledFlow, Namespace};
 use crate::limits::Limits;
 use crate::natives;
 use crate::permission::Permissions;
 use crate::ports::{
     Clock, Durability, Exchanges, NoSecrets, NoTelemetry, NoVault, Random, RunFilter, RunRow,
-    Secrets, Stores, SystemRandom, Telemetry, Vault, mix,
+    Scratch, Secrets, Stores, SystemRandom, Telemetry, Vault, mix,
 };
+use crate::scoped::scoped;
 use crate::sessions::Sessions;
 use crate::step::{Persist, Services, Step, real_path};
 use crate::trace::TraceOrigin;
@@ -166,6 +167,8 @@ pub struct Engine {
     pub(crate) bindings: Bindings,
     /// The runs that this engine executes at the moment.
     pub(crate) active: RefCell<HashSet<RunId>>,
+    /// The scratch layers of dry tests, by the run at the root.
+    pub(crate) scratches: RefCell<HashMap<RunId, Weak<Scratch>>>,
     pub(crate) sessions: Sessions,
     /// What new ids of records are made of; nothing: the clock and randomness.
     pub(crate) ids: Option<RecordIds>,
@@ -181,21 +184,28 @@ pub(crate) struct RecordIds {
 }
 
 impl Engine {
-    /// Returns what a run with these bindings has, as its row holds them.
-    pub(crate) fn services_of(&self, bindings: Option<&str>) -> Result<Rc<Services>, EngineError> {
-        let bindings = Bindings::decode(bindings)?;
-        if bindings == self.bindings {
-            return Ok(self.of_runs.clone());
-        }
+    /// Returns what a run with these bindings has; a dry test has its changes in a scratch layer.
+    pub(crate) fn services_over(
+        &self,
+        bindings: Bindings,
+        scratch: Option<Rc<Scratch>>,
+    ) -> Result<Rc<Services>, EngineError> {
         if let Some(installed) = &bindings.installation {
-            return self.services_of_installation(installed, &bindings);
+            return self.services_of_installation(installed, &bindings, scratch);
         }
+        let of_runs = Services::clone(&self.of_runs);
+        let stores = match &scratch {
+            Some(scratch) => scoped(&scratch.stores, Namespace::Project),
+            None => of_runs.stores.clone(),
+        };
         Ok(Rc::new(Services {
             settings: bindings.apply(&self.settings)?,
             profile: bindings.profile,
             is_outside: bindings.is_outside,
             test: bindings.test,
-            ..Services::clone(&self.of_runs)
+            stores,
+            scratch,
+            ..of_runs
         }))
     }
 

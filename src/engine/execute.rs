@@ -295,7 +295,7 @@ async fn open_with<'a>(
         cancel: row.cancel_requested.clone(),
         is_waiting: row.status == RunStatus::Waiting,
         facts: Facts::of(row),
-        services: engine.services_of(row.bindings.as_deref())?,
+        services: engine.services_of(row)?,
     };
     let executor = Executor::new(engine, place, history, observer, options);
     executor.shared.journal.usage().add_journal(journaled);

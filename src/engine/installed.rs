@@ -11,6 +11,7 @@ use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::flow::{ACTIVATION, Flow, InputError, activated};
 use crate::installation::{InstallationName, InstallationRow, InstalledFlow};
+use crate::ports::{Scratch, StoreError};
 use crate::private;
 use crate::scoped::scoped;
 use crate::sealed;
@@ -57,6 +58,7 @@ impl Engine {
         &self,
         installed: &Installed,
         bindings: &Bindings,
+        scratch: Option<Rc<Scratch>>,
     ) -> Result<Rc<Services>, EngineError> {
         let flow = InstalledFlow::read(&installed.flow).ok_or_else(|| {
             EngineError::Internal(format!("`{}` names no installation", installed.flow))
@@ -65,14 +67,17 @@ impl Engine {
         let folder = self.installation_folder(&flow.at);
         if !folder.is_dir() {
             let made = fs::create_dir_all(&folder).and_then(|()| private::make_folder(&folder));
-            made.map_err(|error| crate::ports::StoreError::of_file(&folder, &error))?;
+            made.map_err(|error| StoreError::of_file(&folder, &error))?;
         }
         let slug = (&*flow.flow.slug, bindings.is_outside);
         let allow = self
             .services
             .permissions
             .of_installation(slug, &settings, &real_path(&folder));
-        let stores = &self.services.stores;
+        let stores = match &scratch {
+            Some(scratch) => &scratch.stores,
+            None => &self.services.stores,
+        };
         let namespace = flow.at.namespace();
         let mut installation = RunInstallation {
             flow,
@@ -87,6 +92,7 @@ impl Engine {
             is_outside: bindings.is_outside,
             test: bindings.test,
             stores: scoped(stores, namespace),
+            scratch: scratch.clone(),
             project_root: folder,
             installation: Some(Rc::new(installation)),
             ..Services::clone(&self.of_runs)

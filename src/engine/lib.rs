@@ -45,6 +45,7 @@ pub mod resources;
 mod runs;
 pub mod schedules;
 mod scoped;
+mod scratch;
 pub mod sealed;
 pub mod server_secrets;
 mod sessions;

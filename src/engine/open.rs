@@ -38,6 +38,7 @@ impl Engine {
             permissions: config.permissions,
             is_outside: false,
             test: config.bindings.test,
+            scratch: None,
             formats: config.formats,
             installation: None,
         };
@@ -56,6 +57,7 @@ impl Engine {
             settings: config.settings,
             bindings: config.bindings,
             active: RefCell::default(),
+            scratches: RefCell::default(),
             sessions: Sessions::default(),
             ids: None,
             registered: RefCell::default(),
@@ -75,6 +77,7 @@ impl Engine {
             settings: services.settings.clone(),
             bindings: Bindings::default(),
             active: RefCell::default(),
+            scratches: RefCell::default(),
             sessions: Sessions::default(),
             ids: Some(RecordIds {
                 place: cx.idempotency_key().to_owned(),

@@ -127,6 +127,18 @@ impl Engine {
         let slug = loaded.flow.slug.to_string();
         self.refuse_more_tests(&slug, None).await?;
         let run = self.add_test(loaded, &start).await?;
+        // The layer lasts from the first run of the test to the last one.
+        let scratch = match start.mode {
+            TestMode::Dry => self.scratch_of(&run).map(Some),
+            TestMode::Live => Ok(None),
+        };
+        let _scratch = match scratch {
+            Ok(scratch) => scratch,
+            Err(error) => {
+                self.request_end(&run, INTERRUPTED).await?;
+                return Err(error.into());
+            }
+        };
         // Another process may have passed the same check meanwhile.
         if let Err(refusal) = self.refuse_more_tests(&slug, Some(&run)).await {
             self.request_end(&run, INTERRUPTED).await?;
@@ -252,11 +264,13 @@ impl Engine {
         }
     }
 
-    /// Asks tests to cancel that have been left by their callers: the process ended while they waited.
+    /// Asks tests to cancel that have been left by their callers: the process ended while they waited. Removes what their
+    /// scratch layers have left.
     ///
     /// # Errors
     /// When the store cannot be read or written.
     pub async fn interrupt_left_tests(&self) -> Result<(), EngineError> {
+        self.remove_left_scratches();
         let latest_ms = self.now_ms() - ABANDONED_MS;
         for row in open_tests(&self.services.stores).await? {
             if row.executing || row.updated_ms > latest_ms {

@@ -31,7 +31,8 @@ pub struct Bindings {
 pub enum TestMode {
     /// The run acts, as any other run.
     Live,
-    /// Changes are not made: a step that would make one has a stand-in for its value.
+    /// A step that would change something outside has a stand-in for its value, and changes of the project's stores are only
+    /// seen by the runs of the test.
     Dry,
 }
 

@@ -22,6 +22,7 @@ mod queue;
 mod registry;
 mod resources;
 mod runs;
+mod scratch;
 mod search;
 mod secrets;
 mod simulated_clock;
@@ -65,6 +66,7 @@ pub use runs::{
     Adoption, Claim, ClaimBy, FlowVersion, Import, ImportedRun, ImportedWait, NewRun, Parent,
     ParentClose, Program, RunFilter, RunRow, RunStatus, RunUpdate, Runs, StoredInput,
 };
+pub use scratch::{Scratch, ScratchChanges, ScratchLayers};
 pub use search::{
     Embedded, Refreshed, SearchDoc, SearchFilter, SearchHit, SearchIndex, Target as SearchTarget,
     Unembedded, VectorQuery, WordQuery,
@@ -124,6 +126,7 @@ pub struct Stores {
     pub registry: Arc<dyn Registry>,
     pub triggers: Arc<dyn Triggers>,
     pub installations: Arc<dyn Installations>,
+    pub scratch: Arc<dyn ScratchLayers>,
     pub upkeep: Arc<dyn Upkeep>,
 }
 

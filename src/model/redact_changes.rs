@@ -83,7 +83,11 @@ impl Redactor {
         }
     }
 
-    fn op(&self, op: &mut StoreOp) {
+    /// Redacts an operation of the stores.
+    pub fn op(&self, op: &mut StoreOp) {
+        if self.is_empty() {
+            return;
+        }
         match op {
             StoreOp::Kv(op) => self.kv(op),
             StoreOp::Table(op) => self.table(op),

@@ -41,7 +41,7 @@ use rusqlite::Connection;
 use tokio::sync::watch;
 
 use crate::live::LiveTexts;
-use crate::sqlite::in_memory;
+use crate::sqlite::{Base, Layers, in_memory};
 use state::State;
 
 /// The data of a project.
@@ -132,6 +132,7 @@ impl Memory {
             registry: session.clone(),
             triggers: session.clone(),
             installations: session.clone(),
+            scratch: Arc::new(Layers(session.clone())),
             upkeep: session,
         }
     }
@@ -285,6 +286,15 @@ impl Session {
         let mut relations = lock(&self.project.relations);
         let answer = made(&mut relations).and_then(query);
         Box::pin(std::future::ready(answer))
+    }
+}
+
+impl Base for Session {
+    fn aside(
+        &self,
+        work: Box<dyn FnOnce(&Connection) -> Result<(), StoreError> + Send>,
+    ) -> PortFuture<'_, ()> {
+        self.relate(work)
     }
 }
 

@@ -7,6 +7,7 @@ mod agenda;
 mod backup;
 pub mod blob;
 pub(crate) mod changeset;
+mod copied;
 mod counts;
 mod delivery;
 mod failure;
@@ -28,6 +29,7 @@ pub mod resource;
 mod run_tree;
 mod runs;
 mod schedule;
+mod scratch;
 pub(crate) mod search;
 mod snapshot;
 pub mod table;
@@ -69,6 +71,7 @@ use marker::{Marker, MarkerState};
 pub(crate) use open::in_memory;
 use owner::Owner;
 use queue::Sql as Rows;
+pub(crate) use scratch::{Base, Layers};
 use snapshot::Snapshot;
 use writer::{Leave, News, Writer};
 
@@ -188,6 +191,7 @@ fn stores(
         registry: sqlite.clone(),
         triggers: sqlite.clone(),
         installations: sqlite.clone(),
+        scratch: Arc::new(Layers(sqlite.clone())),
         upkeep: sqlite,
     }
 }

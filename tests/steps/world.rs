@@ -182,6 +182,7 @@ impl World {
                 permissions: self.permissions(),
                 is_outside: false,
                 test: None,
+                scratch: None,
                 formats: &[],
                 installation: None,
             }),
@@ -243,6 +244,7 @@ impl World {
             registry: Arc::new(Nothing),
             triggers: Arc::new(Nothing),
             installations: Arc::new(Nothing),
+            scratch: Arc::new(Nothing),
         }
     }
 

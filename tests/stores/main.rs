@@ -38,6 +38,7 @@ mod registry;
 mod registry_power;
 mod runs;
 mod saga;
+mod scratch;
 mod search;
 mod simulation;
 mod tokens;
@@ -82,6 +83,7 @@ mod memory {
     mod registry;
     mod runs;
     mod saga;
+    mod scratch;
     mod search;
     mod tokens;
     mod total_timeout;

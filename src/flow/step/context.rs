@@ -19,7 +19,8 @@ use crate::ids::{RunId, StepPath};
 use crate::installation::{InstallationName, InstalledFlow, Namespace};
 use crate::permission::{Allow, Host, Permissions};
 use crate::ports::{
-    Clock, Exchanges, Random, Revealed, Secret, Secrets, StepExchanges, Stores, Telemetry, Vault,
+    Clock, Exchanges, Random, Revealed, Scratch, Secret, Secrets, StepExchanges, Stores, Telemetry,
+    Vault,
 };
 use crate::redact::{self, Redactor, Redactors};
 use crate::registry::DEFAULT_WORKSPACE;
@@ -56,6 +57,8 @@ pub struct Services {
     pub is_outside: bool,
     /// The run is a test.
     pub test: Option<TestMode>,
+    /// The layer that has the changes of a dry test. `stores` read through it.
+    pub scratch: Option<Rc<Scratch>>,
     /// Files of other formats that flows can call.
     pub formats: Formats,
     /// The installation that runs are of.
@@ -481,6 +484,15 @@ impl StepContext {
 
     pub fn home(&self) -> &Path {
         &self.scope.services.home
+    }
+
+    /// Returns the folder in which steps keep what they read and write of files, such as the contents of source trees: the
+    /// folder of Flowstone's own data, or in a dry test that of its scratch layer.
+    pub fn files_home(&self) -> &Path {
+        match &self.scope.services.scratch {
+            Some(scratch) => &scratch.folder,
+            None => self.home(),
+        }
     }
 
     /// Returns the project's settings, a map.

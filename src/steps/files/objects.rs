@@ -31,6 +31,8 @@ pub(super) type Hash = [u8; 32];
 pub struct Objects {
     root: PathBuf,
     packs: Arc<Packs>,
+    /// Objects that are read too, and never changed.
+    under: Option<Box<Objects>>,
 }
 
 impl Objects {
@@ -38,7 +40,19 @@ impl Objects {
     pub fn new(root: impl Into<PathBuf>) -> Objects {
         let root = root.into();
         let packs = Packs::of(&root.join("packs"));
-        Objects { root, packs }
+        Objects {
+            root,
+            packs,
+            under: None,
+        }
+    }
+
+    /// Opens the store in `root` over another one: what the other has is there, and what is stored goes to `root`.
+    pub fn over(root: impl Into<PathBuf>, under: Objects) -> Objects {
+        Objects {
+            under: Some(Box::new(under)),
+            ..Objects::new(root)
+        }
     }
 
     /// Tells whether an object exists with the expected size.
@@ -46,6 +60,10 @@ impl Objects {
         self.packed(hash)
             .is_some_and(|found| found.row.size == size)
             || fs::metadata(self.place(hash)).is_ok_and(|it| it.len() == size)
+            || self
+                .under
+                .as_ref()
+                .is_some_and(|under| under.has(hash, size))
     }
 
     /// Stores `bytes` on disk, and returns their hash.
@@ -64,7 +82,7 @@ impl Objects {
     /// Begins to store contents together. Nothing is removed until the batch ends.
     pub fn batch(&self) -> Result<Batch, FilesError> {
         let lock = self.lock(false).map_err(|error| self.storage(&error))?;
-        self.packs.refresh();
+        self.refresh();
         Ok(Batch {
             objects: self.clone(),
             _lock: lock,
@@ -94,7 +112,12 @@ impl Objects {
             match fs::read(self.place(hash)) {
                 Ok(bytes) => return Ok(bytes),
                 // Another process may have written it, or moved it into a pack.
-                Err(error) if error.kind() == io::ErrorKind::NotFound => self.packs.refresh(),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    if let Some(under) = self.under.as_ref().filter(|it| it.contains(hash)) {
+                        return under.get_quickly(hash);
+                    }
+                    self.refresh();
+                }
                 Err(error) => return Err(unreadable(hash, &error)),
             }
         }
@@ -121,7 +144,8 @@ impl Objects {
 
     /// Returns the place of an object in a pack.
     pub(super) fn packed(&self, hash: &str) -> Option<Found> {
-        self.packs.find(&unhex(hash)?)
+        let own = self.packs.find(&unhex(hash)?);
+        own.or_else(|| self.under.as_ref()?.packed(hash))
     }
 
     /// Passes the bytes of objects to `take` in this order, with their positions, until it wants no more. Neighbours in
@@ -187,10 +211,16 @@ impl Objects {
     /// Looks up the existing packs again.
     pub(super) fn refresh(&self) {
         self.packs.refresh();
+        if let Some(under) = &self.under {
+            under.refresh();
+        }
     }
 
     /// Moves damaged contents aside, so that resolving the source again stores them again.
     fn set_aside(&self, hash: &str) -> FilesError {
+        if self.under.as_ref().is_some_and(|it| it.contains(hash)) {
+            return changed(hash);
+        }
         let removed = match self.packed(hash) {
             // Does not wait for the lock: the caller may hold it while it stores something.
             Some(found) => match self.lock_file().map(|file| (file.try_lock().is_ok(), file)) {
@@ -204,14 +234,14 @@ impl Objects {
             tracing::warn!(%error, hash, "a damaged object cannot be removed");
         }
         self.packs.refresh();
-        FilesError::Damaged {
-            cause: format!("the object {} has changed content", short(hash)),
-        }
+        changed(hash)
     }
 
     /// Tells whether an object with this hash exists.
     pub fn contains(&self, hash: &str) -> bool {
-        self.packed(hash).is_some() || self.place(hash).is_file()
+        self.packed(hash).is_some()
+            || self.place(hash).is_file()
+            || self.under.as_ref().is_some_and(|it| it.contains(hash))
     }
 
     /// Removes the objects that `is_live` does not name and that were not touched recently, and returns their number
@@ -394,6 +424,10 @@ impl Batch {
             }
             return found.row.size == size;
         }
+        let under = self.objects.under.as_ref();
+        if under.is_some_and(|under| under.has(&hex(hash), size)) {
+            return true;
+        }
         let place = self.objects.place(&hex(hash));
         let Ok(file) = File::options().write(true).open(&place) else {
             return false;
@@ -443,6 +477,12 @@ impl Pending {
         }
         self.pack = Some(pack);
         Ok(())
+    }
+}
+
+fn changed(hash: &str) -> FilesError {
+    FilesError::Damaged {
+        cause: format!("the object {} has changed content", short(hash)),
     }
 }
 

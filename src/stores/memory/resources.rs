@@ -5,14 +5,13 @@ use std::cmp::Ordering;
 use flowstone_model::blob::{BlobOp, BlobRow};
 use flowstone_model::ids::RunId;
 use flowstone_model::ports::{
-    EntryKind, Gone, PortFuture, ResourcePage, ResourceQuery, ResourceRow, ResourceSort, Resources,
-    StoreError,
+    EntryKind, Gone, PortFuture, ResourcePage, ResourceQuery, ResourceRow, Resources, StoreError,
 };
 use flowstone_model::resource::{self, PREFIX, ResourceKind, ResourceName, SearchEntry, Tier};
 
 use super::state::State;
 use super::{News, Session, Tx, lock, made};
-use crate::sqlite::resource::{Place, not_removed, place, position};
+use crate::sqlite::resource::{Place, not_removed, order, place, position};
 
 impl Resources for Session {
     fn find(&self, uri: &str, now_ms: i64) -> PortFuture<'_, Option<ResourceRow>> {
@@ -326,15 +325,6 @@ fn list(tx: &Tx<'_>, query: &ResourceQuery) -> Result<ResourcePage, StoreError> 
     Ok(ResourcePage::cut(rows, limit, |last| {
         position(query.sort, last)
     }))
-}
-
-fn order(sort: ResourceSort, one: &Place, other: &Place) -> Ordering {
-    let places =
-        (one.created_ms, &one.name, &one.uri).cmp(&(other.created_ms, &other.name, &other.uri));
-    match sort {
-        ResourceSort::Created => places.reverse(),
-        ResourceSort::Name => places,
-    }
 }
 
 fn fits(row: &ResourceRow, query: &ResourceQuery) -> bool {

@@ -33,11 +33,7 @@ impl SearchIndex for Session {
         gone: Vec<String>,
     ) -> PortFuture<'_, ()> {
         self.write(News::None, |tx| {
-            let db = tx.relations()?;
-            gone.iter()
-                .try_for_each(|id| docs::remove(db, target, id))?;
-            docs.iter()
-                .try_for_each(|doc| docs::put(db, target, doc, Ends::No))
+            docs::replace(tx.relations()?, target, &docs, &gone)
         })
     }
 

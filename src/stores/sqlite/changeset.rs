@@ -79,6 +79,31 @@ fn open(db: &Connection, new: &NewChangeset, now_ms: i64) -> Result<String, Stor
     }
 }
 
+/// Tells whether a changeset exists.
+///
+/// # Errors
+/// When the database cannot be read.
+pub(crate) fn has(db: &Connection, id: &str) -> Result<bool, StoreError> {
+    db.prepare_cached("SELECT 1 FROM changeset WHERE id = ?1")
+        .and_then(|mut sql| sql.exists([id]))
+        .map_err(failed)
+}
+
+/// Adds a changeset with its current state, as a copy. All its changes count as made in its last revision.
+///
+/// # Errors
+/// When the database cannot be written.
+pub(crate) fn keep(db: &Connection, known: &Overlay, now_ms: i64) -> Result<(), StoreError> {
+    db.execute(
+        "INSERT INTO changeset (id, base, source, revision, created_ms, updated_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?5)",
+        params![known.id, known.base, known.source, known.revision, now_ms],
+    )
+    .map_err(failed)?;
+    let num = db.last_insert_rowid();
+    let mut changes = known.changes.iter();
+    changes.try_for_each(|change| write(db, num, known.revision, change))
+}
+
 /// Refuses a second changeset with the same id.
 pub(crate) fn exists(id: &str) -> StoreError {
     let message = format!("the changeset `{id}` exists already");

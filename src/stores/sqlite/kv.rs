@@ -107,7 +107,16 @@ fn sweep(db: &Connection, now_ms: i64) -> Result<(), StoreError> {
     .map_err(failed)
 }
 
-fn store(db: &Connection, key: &str, entry: &KvEntry, now_ms: i64) -> Result<(), StoreError> {
+/// Stores the entry of a key.
+///
+/// # Errors
+/// When the database cannot be written.
+pub(super) fn store(
+    db: &Connection,
+    key: &str,
+    entry: &KvEntry,
+    now_ms: i64,
+) -> Result<(), StoreError> {
     db.prepare_cached(
         "INSERT INTO kv (key, value, metadata, expires_ms, created_ms, updated_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?5)
          ON CONFLICT (key) DO UPDATE SET value = ?2, metadata = ?3, expires_ms = ?4, updated_ms = ?5",

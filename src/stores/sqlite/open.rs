@@ -243,7 +243,26 @@ fn prepared(db: Connection, path: &Path) -> Result<Connection, StoreError> {
 
 /// Opens an empty database in memory.
 pub(crate) fn in_memory() -> Result<Connection, StoreError> {
-    let db = Connection::open_in_memory().map_err(failed)?;
+    made(Connection::open_in_memory().map_err(failed)?)
+}
+
+/// Opens an empty database that nobody else opens and that need not survive the process. `most_bytes` is its largest size.
+pub(crate) fn for_scratch(path: &Path, most_bytes: i64) -> Result<Connection, StoreError> {
+    let db = Connection::open(path).map_err(|error| unopened(&error, path))?;
+    let place = |error: rusqlite::Error| located(failed(error), path);
+    db.pragma_update(None, "journal_mode", "MEMORY")
+        .map_err(place)?;
+    db.pragma_update(None, "synchronous", "OFF")
+        .map_err(place)?;
+    let page: i64 = db
+        .pragma_query_value(None, "page_size", |row| row.get(0))
+        .map_err(place)?;
+    db.pragma_update(None, "max_page_count", most_bytes / page.max(1))
+        .map_err(place)?;
+    made(db)
+}
+
+fn made(db: Connection) -> Result<Connection, StoreError> {
     table::prepare(&db)?;
     runs::prepare(&db).map_err(failed)?;
     resource::prepare(&db).map_err(failed)?;

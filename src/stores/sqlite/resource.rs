@@ -7,7 +7,7 @@
 mod listing;
 mod registry;
 
-pub(crate) use listing::{Place, place, position};
+pub(crate) use listing::{Place, order, place, position};
 pub use listing::{list, prepare};
 pub(crate) use registry::not_removed;
 pub(super) use registry::{count_expired, expire, from_blob, search_of};

@@ -7,6 +7,7 @@
 pub(crate) mod ask;
 pub(crate) mod docs;
 pub(crate) mod fresh;
+pub(crate) mod knowledge;
 pub(crate) mod vectors;
 
 use flowstone_model::ports::{
@@ -130,13 +131,8 @@ impl SearchIndex for Sqlite {
         docs: Vec<SearchDoc>,
         gone: Vec<String>,
     ) -> PortFuture<'_, ()> {
-        self.writer.submit(move |db| {
-            for id in &gone {
-                docs::remove(db, target, id)?;
-            }
-            docs.iter()
-                .try_for_each(|doc| docs::put(db, target, doc, docs::Ends::No))
-        })
+        self.writer
+            .submit(move |db| docs::replace(db, target, &docs, &gone))
     }
 
     fn by_words(&self, query: WordQuery) -> PortFuture<'_, Vec<SearchHit>> {

@@ -9,6 +9,7 @@ mod cell;
 mod coerce;
 mod column;
 mod computed;
+mod copy;
 pub(super) mod csv;
 mod export;
 mod filter;
@@ -30,6 +31,8 @@ mod writer;
 use flowstone_model::ports::StoreError;
 use flowstone_model::table::{TableOp, TableQuery};
 use rusqlite::Connection;
+
+pub(crate) use copy::{copy, copy_dependents, copy_operation, has, prepare_for_copies, tables_of};
 
 /// The tables of this part, without those of users.
 pub const SCHEMA: &str = "

@@ -32,6 +32,8 @@ pub const SLUG: &str = "mail";
 /// A project with scripted models.
 pub struct Project {
     pub folder: tempfile::TempDir,
+    /// The folder of the database, if the project has one.
+    pub database: Option<tempfile::TempDir>,
     pub engine: Engine,
     pub stores: Stores,
     pub token: Token,
@@ -108,9 +110,14 @@ impl Project {
         steps.extend(flowstone_fronts::steps());
         steps.push(Box::new(Send(sent.clone())));
         let config = EngineConfig::for_tests(folder.path(), stores.clone(), steps);
-        let engine = Engine::open(EngineConfig { settings, ..config });
+        let engine = Engine::open(EngineConfig {
+            settings,
+            persist: Some(Rc::new(flowstone_steps::persist::PersistResult)),
+            ..config
+        });
         Project {
             folder,
+            database: None,
             engine,
             stores,
             sent,

@@ -38,6 +38,12 @@ impl Installations for Nothing {
     }
 }
 
+impl ScratchLayers for Nothing {
+    fn open(&self, _: &Stores, _: &Path, _: u64) -> Result<Scratch, StoreError> {
+        panic!("no step uses this store")
+    }
+}
+
 impl Resources for Nothing {
     fn find(&self, _: &str, _: i64) -> PortFuture<'_, Option<ResourceRow>> {
         Box::pin(async { Ok(None) })

@@ -41,7 +41,7 @@ const RETRY_S: u64 = 30;
 pub const TOOL: Tool = Tool {
     name: "test_run",
     description: "Runs the newest revision of the flow once, headless, and returns what it did with a verdict. THIS REALLY \
-                  ACTS: messages are sent and records are written, unless `dry` is true, which replaces changes by stand-ins. \
+                  ACTS: messages are sent and records are written, unless `dry` is true, which changes nothing that lasts. \
                   `delta` tries a change in memory without committing it. `expectations.terminal_tool` is the tool whose call \
                   must have returned for the verdict `pass`. The test ends at the first wait or approval, and after 120 s.",
     input,
@@ -74,7 +74,7 @@ fn input() -> Json {
             "dry": {
                 "type": "boolean",
                 "default": false,
-                "description": "Whether changes outside and of tables, keys and files are left out. Reads and models are real.",
+                "description": "Whether changes outside are left out, and changes of tables, keys and files are seen by the test only. Reads and models are real.",
             },
         }),
         &["inputs"],

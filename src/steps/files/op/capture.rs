@@ -69,7 +69,7 @@ pub(in super::super) async fn run(call: Call<'_>) -> Result<Outcome, StepError> 
         },
         limits: Limits::default(),
     };
-    let cache = cx.home().join("trees");
+    let cache = cx.files_home().join("trees");
     let (draft, found) = blocking(move |_| {
         let mut record = record;
         if let Some(record) = &mut record {

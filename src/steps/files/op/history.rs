@@ -35,7 +35,7 @@ pub(in super::super) async fn run(call: Call<'_>) -> Result<Outcome, StepError> 
             again(call, tree.manifest.origin())?
         }
     };
-    let home = cx.home().join("trees");
+    let home = cx.files_home().join("trees");
     let guard = spec.guard(cx)?;
     let commits = blocking(move |cancelled| {
         let timeout = match &spec {

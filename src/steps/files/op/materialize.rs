@@ -133,12 +133,12 @@ fn target(call: Call<'_>) -> Result<Target, StepError> {
 
 /// Returns the folder that contains the temporary folders, one for each run.
 pub(super) fn folders(cx: &StepContext) -> PathBuf {
-    temporary::folders(cx.home())
+    temporary::folders(cx.files_home())
 }
 
 /// Returns the records of which tree was written to which folder.
 pub(super) fn records(cx: &StepContext) -> Records {
-    temporary::records(cx.home(), cx.project_root())
+    temporary::records(cx.files_home(), cx.project_root())
 }
 
 /// Returns a path for use in a flow: relative to the project, if it is inside.

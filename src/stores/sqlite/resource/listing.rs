@@ -1,5 +1,7 @@
 //! Lists of resources: rows of the registry and of other tables, in one order.
 
+use std::cmp::Ordering;
+
 use flowstone_model::ports::{ResourcePage, ResourceQuery, ResourceRow, ResourceSort, StoreError};
 use flowstone_model::resource::{self, PREFIX, ResourceKind, ResourceName};
 use rusqlite::functions::FunctionFlags;
@@ -234,6 +236,16 @@ pub(crate) struct Place {
     /// The name in lower case, in lists by name.
     pub name: String,
     pub uri: String,
+}
+
+/// Returns the order of two rows in a list.
+pub(crate) fn order(sort: ResourceSort, one: &Place, other: &Place) -> Ordering {
+    let places =
+        (one.created_ms, &one.name, &one.uri).cmp(&(other.created_ms, &other.name, &other.uri));
+    match sort {
+        ResourceSort::Created => places.reverse(),
+        ResourceSort::Name => places,
+    }
 }
 
 impl Place {

@@ -61,6 +61,18 @@ pub(crate) fn put(
     Ok(())
 }
 
+/// Stores documents of a target, each in place of the one with its id, and removes others.
+pub(crate) fn replace(
+    db: &Connection,
+    target: SearchTarget,
+    docs: &[SearchDoc],
+    gone: &[String],
+) -> Result<(), StoreError> {
+    gone.iter().try_for_each(|id| remove(db, target, id))?;
+    docs.iter()
+        .try_for_each(|doc| put(db, target, doc, Ends::No))
+}
+
 /// Returns the text from which vectors are computed.
 pub(crate) fn embedded_text(title: &str, tags: &str, body: &str) -> String {
     let parts = [title, tags, body];

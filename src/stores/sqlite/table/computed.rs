@@ -272,19 +272,38 @@ fn check_cycle(
     Ok(())
 }
 
+/// Returns the tables that have a lookup.
+fn looking_up(db: &Connection) -> Result<Vec<i64>, StoreError> {
+    db.prepare_cached(
+        "SELECT DISTINCT table_id FROM table_column WHERE definition LIKE '%\"lookup\"%' ORDER BY table_id",
+    )
+    .and_then(|mut sql| sql.query_map([], |row| row.get(0))?.collect())
+    .map_err(failed)
+}
+
+/// Returns the tables with a lookup in a table.
+pub(super) fn dependents(db: &Connection, table: i64) -> Result<Vec<i64>, StoreError> {
+    let mut found = Vec::new();
+    for id in looking_up(db)? {
+        let other = Table::root(db, &TableName::Id(id))?;
+        for column in &other.columns {
+            let target = lookup(db, &other, &column.name)?;
+            if target.is_some_and(|target| target.table.id == table) {
+                found.push(id);
+                break;
+            }
+        }
+    }
+    Ok(found)
+}
+
 /// Returns a column whose lookup needs this one, as `table.column`.
 pub(super) fn dependent(
     db: &Connection,
     table: &Table,
     name: &str,
 ) -> Result<Option<String>, StoreError> {
-    let ids: Vec<i64> = db
-        .prepare_cached(
-            "SELECT DISTINCT table_id FROM table_column WHERE definition LIKE '%\"lookup\"%' ORDER BY table_id",
-        )
-        .and_then(|mut sql| sql.query_map([], |row| row.get(0))?.collect())
-        .map_err(failed)?;
-    for id in ids {
+    for id in looking_up(db)? {
         let other = Table::root(db, &TableName::Id(id))?;
         for column in &other.columns {
             let Some(target) = lookup(db, &other, &column.name)? else {

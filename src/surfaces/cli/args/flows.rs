@@ -158,7 +158,7 @@ pub struct FlowsTest {
     #[arg(long, value_name = "JSON", default_value = "{}")]
     pub input: String,
 
-    /// Leave out changes outside and of tables, keys and files; reads and models are real
+    /// Leave out changes outside, and drop changes of tables, keys and files after the test
     #[arg(long)]
     pub dry: bool,
 
