@@ -8,7 +8,7 @@ mod encode;
 mod text;
 
 pub use decode::{code, decode, decode_all, entries_at};
-pub use encode::{Digester, canonical, digest, digest_bytes, encode};
+pub use encode::{Digester, canonical, digest, digest_bytes, encode, encode_text};
 pub use text::instant;
 
 /// The version of the text format. Raised when an earlier build cannot read what this one writes.

@@ -21,6 +21,13 @@ pub fn encode(value: &Value) -> Result<String, CodecError> {
     write(value, false)
 }
 
+/// Writes a text as EDN, with its quotes.
+pub fn encode_text(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    write_text(&mut out, text);
+    out
+}
+
 /// Writes a value so that equal values give equal text: entries of maps and sets are sorted. Functions, which cannot be
 /// compared, are all written the same.
 ///
@@ -126,7 +133,7 @@ impl Writer<'_> {
             Value::Keyword(keyword) => self.keyword(*keyword),
             Value::Symbol(symbol) => self.symbol(&symbol.to_string()),
             Value::Name(name) => self.symbol(&name.symbol.to_string()),
-            Value::Text(text) => self.text(text),
+            Value::Text(text) => write_text(&mut self.out, text),
             Value::Vector(vector) => self.items('[', ']', vector.iter())?,
             Value::Map(map) => self.entries(map.iter())?,
             Value::Record(record) => self.entries(record.fields.iter())?,
@@ -215,7 +222,7 @@ impl Writer<'_> {
         if !is_plain(&self.out[start + 1..]) {
             let written = self.out.split_off(start);
             self.out.push_str("#flowstone/keyword ");
-            self.text(&written[1..]);
+            write_text(&mut self.out, &written[1..]);
         }
     }
 
@@ -227,41 +234,7 @@ impl Writer<'_> {
             self.out.push_str(name);
         } else {
             self.out.push_str("#flowstone/symbol ");
-            self.text(name);
-        }
-    }
-
-    fn text(&mut self, text: &str) {
-        self.out.reserve(text.len() + 2);
-        self.out.push('"');
-        let (mut written, mut at) = (0, 0);
-        while let Some(byte) = text.as_bytes().get(at) {
-            if !MAY_NEED_ESCAPE[usize::from(*byte)] {
-                at += 1;
-                continue;
-            }
-            self.out.push_str(&text[written..at]);
-            if let Some(char) = text[at..].chars().next() {
-                self.char_of_text(char);
-                at += char.len_utf8();
-            }
-            written = at;
-        }
-        self.out.push_str(&text[written..]);
-        self.out.push('"');
-    }
-
-    fn char_of_text(&mut self, char: char) {
-        match char {
-            '"' => self.out.push_str("\\\""),
-            '\\' => self.out.push_str("\\\\"),
-            '\n' => self.out.push_str("\\n"),
-            '\r' => self.out.push_str("\\r"),
-            '\t' => self.out.push_str("\\t"),
-            char if char.is_control() => {
-                let _ = write!(self.out, "\\u{:04x}", u32::from(char));
-            }
-            char => self.out.push(char),
+            write_text(&mut self.out, name);
         }
     }
 
@@ -390,7 +363,7 @@ impl Writer<'_> {
         match object {
             Object::Regex { source, .. } => {
                 self.out.push_str("#flowstone/regex ");
-                self.text(source);
+                write_text(&mut self.out, source);
             }
             Object::Inst(millis) => {
                 let _ = write!(self.out, "#inst \"{}\"", text::instant(*millis));
@@ -474,6 +447,46 @@ fn brief(key: &Value) -> String {
         Value::Text(text) => format!("\"{}\"", &***text),
         Value::Int(int) => int.to_string(),
         other => other.kind().to_owned(),
+    }
+}
+
+fn write_text(out: &mut String, text: &str) {
+    out.reserve(text.len() + 2);
+    out.push('"');
+    let (mut written, mut at) = (0, 0);
+    while let Some(byte) = text.as_bytes().get(at) {
+        if !MAY_NEED_ESCAPE[usize::from(*byte)] {
+            at += 1;
+            continue;
+        }
+        out.push_str(&text[written..at]);
+        if matches!(byte, b'"' | b'\\') {
+            // The character itself is written with those after it.
+            out.push('\\');
+            written = at;
+            at += 1;
+            continue;
+        }
+        if let Some(char) = text[at..].chars().next() {
+            write_control(out, char);
+            at += char.len_utf8();
+        }
+        written = at;
+    }
+    out.push_str(&text[written..]);
+    out.push('"');
+}
+
+/// Writes a character of a text that is not plain.
+fn write_control(out: &mut String, char: char) {
+    match char {
+        '\n' => out.push_str("\\n"),
+        '\r' => out.push_str("\\r"),
+        '\t' => out.push_str("\\t"),
+        char if char.is_control() => {
+            let _ = write!(out, "\\u{:04x}", u32::from(char));
+        }
+        char => out.push(char),
     }
 }
 
