@@ -1,7 +1,8 @@
 //! Reads JSON that people write. What other readers change silently is refused: a member that is there twice, and an integer
 //! whose digits would be rounded.
 
-use std::collections::HashMap;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use serde_json::Value as Json;
 
@@ -42,13 +43,21 @@ impl std::fmt::Display for Spot {
 pub fn read(text: &str) -> Result<Json, JsonTextError> {
     let json =
         serde_json::from_str(text).map_err(|error| JsonTextError::Syntax(error.to_string()))?;
-    Scan { text, at: 0 }.check()?;
+    check(text)?;
     Ok(json)
+}
+
+/// Checks a text that another reader has read as JSON.
+///
+/// # Errors
+/// When an object has a member twice, or an integer has more than 64 bits.
+pub fn check(text: &str) -> Result<(), JsonTextError> {
+    Scan { text, at: 0 }.check()
 }
 
 /// Returns the first integer of more than 64 bits in a JSON text, which readers round. Floats, such as `1e22`, are not integers.
 pub fn long_integer(text: &str) -> Option<String> {
-    match (Scan { text, at: 0 }).check() {
+    match check(text) {
         Err(JsonTextError::Digits { digits, .. }) => Some(digits),
         Ok(()) | Err(JsonTextError::Syntax(_) | JsonTextError::Twice { .. }) => None,
     }
@@ -60,22 +69,22 @@ struct Scan<'a> {
     at: usize,
 }
 
-impl Scan<'_> {
+impl<'a> Scan<'a> {
     fn check(mut self) -> Result<(), JsonTextError> {
         // The names of each open object with their places; `None` for an array.
-        let mut open: Vec<Option<HashMap<String, usize>>> = Vec::new();
+        let mut open: Vec<Option<BTreeMap<Cow<'a, str>, usize>>> = Vec::new();
         while let Some(byte) = self.text.as_bytes().get(self.at) {
             match byte {
-                b'{' => open.push(Some(HashMap::new())),
+                b'{' => open.push(Some(BTreeMap::new())),
                 b'[' => open.push(None),
                 b'}' | b']' => drop(open.pop()),
                 b'"' => {
                     let place = self.at;
-                    let name = self.string();
+                    let string = self.string();
                     if self.is_name()
                         && let Some(Some(names)) = open.last_mut()
                     {
-                        self.note(names, name, place)?;
+                        self.note(names, unescaped(string), place)?;
                     }
                     continue;
                 }
@@ -90,8 +99,8 @@ impl Scan<'_> {
         Ok(())
     }
 
-    /// Returns the string that begins here, and moves behind it.
-    fn string(&mut self) -> String {
+    /// Returns the string that begins here as it is written, and moves behind it.
+    fn string(&mut self) -> &'a str {
         let begin = self.at;
         let mut is_escaped = false;
         let inner = self.text.as_bytes().iter().skip(begin + 1);
@@ -101,8 +110,7 @@ impl Scan<'_> {
             !is_end
         });
         self.at = begin + length.count() + 2;
-        let text = self.text.get(begin..self.at).unwrap_or_default();
-        serde_json::from_str(text).unwrap_or_default()
+        self.text.get(begin..self.at).unwrap_or_default()
     }
 
     /// Tells whether the string that ended here is the name of a member.
@@ -113,8 +121,8 @@ impl Scan<'_> {
 
     fn note(
         &self,
-        names: &mut HashMap<String, usize>,
-        name: String,
+        names: &mut BTreeMap<Cow<'a, str>, usize>,
+        name: Cow<'a, str>,
         place: usize,
     ) -> Result<(), JsonTextError> {
         match names.get(&name) {
@@ -153,5 +161,16 @@ impl Scan<'_> {
             line: before.matches('\n').count() + 1,
             column: line.chars().count() + 1,
         }
+    }
+}
+
+/// Returns the text of a string that is written with its quotes.
+fn unescaped(string: &str) -> Cow<'_, str> {
+    let inner = string
+        .strip_prefix('"')
+        .and_then(|rest| rest.strip_suffix('"'));
+    match inner {
+        Some(inner) if !inner.contains('\\') => Cow::Borrowed(inner),
+        _ => Cow::Owned(serde_json::from_str(string).unwrap_or_default()),
     }
 }

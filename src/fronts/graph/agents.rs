@@ -366,7 +366,7 @@ fn members(body: Json) -> (Map<String, Json>, Vec<Issue>) {
         given.insert("graph_spec".to_owned(), spec);
     }
     let mut issues = Vec::new();
-    shape::check(&AGENT, &body, &[], &mut issues);
+    shape::check(&AGENT, &body, &mut issues);
     match body {
         Json::Object(given) => (given, issues),
         _ => (Map::new(), issues),

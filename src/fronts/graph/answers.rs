@@ -123,7 +123,7 @@ impl Answer {
     /// When it is not valid.
     pub fn read(body: &Json) -> Result<Answer, GraphError> {
         let mut issues = Vec::new();
-        shape::check(&RESUME, body, &[], &mut issues);
+        shape::check(&RESUME, body, &mut issues);
         let token = body
             .get("approval_token")
             .and_then(Json::as_str)

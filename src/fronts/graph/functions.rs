@@ -153,7 +153,7 @@ fn missing(name: &str) -> GraphError {
 
 fn members(body: Json) -> Result<Map<String, Json>, GraphError> {
     let mut issues = Vec::new();
-    shape::check(&FUNCTION, &body, &[], &mut issues);
+    shape::check(&FUNCTION, &body, &mut issues);
     refuse(&issues)?;
     match body {
         Json::Object(given) => Ok(given),

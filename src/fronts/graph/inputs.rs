@@ -5,6 +5,7 @@
 
 use serde_json::{Map, Value as Json, json};
 
+use super::shape::Position;
 use super::spec::{GraphSpec, Node};
 use super::template::{self, Reference};
 
@@ -41,7 +42,7 @@ fn templates(node: &Node) -> Vec<&str> {
         Node::Tool(node) => {
             let mut found = Vec::new();
             for value in node.args_template.values() {
-                template::texts(value, &[], &mut |text, _| found.push(text));
+                template::texts(value, &Position::Root, &mut |text, _| found.push(text));
             }
             found
         }

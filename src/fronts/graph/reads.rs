@@ -2,9 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Value as Json, json};
-
-use super::shape::{Issue, below};
+use super::shape::{Issue, Position};
 use super::spec::{GraphSpec, Node};
 use super::template;
 
@@ -18,21 +16,18 @@ pub(super) fn too_early(spec: &GraphSpec) -> Vec<Issue> {
         let Some(node) = spec.nodes.get(*id) else {
             continue;
         };
-        let later = chain.iter().skip(idx);
-        for (path, reference) in references(id, node) {
-            let Some(key) = reference.filter(|key| !written.contains(key.as_str())) else {
-                continue;
-            };
-            let writer = later
-                .clone()
-                .find(|later| writes(spec, later) == Some(&*key));
-            if let Some(writer) = writer {
+        references(id, node, &mut |key, at| {
+            if written.contains(key) {
+                return;
+            }
+            let mut later = chain.iter().skip(idx);
+            if let Some(writer) = later.find(|later| writes(spec, later) == Some(key)) {
                 let message = format!(
                     "reads `state.{key}` before the node `{writer}` writes it, so the input must have `{key}`"
                 );
-                found.push(Issue::at(&path, message));
+                found.push(at.issue(message));
             }
-        }
+        });
         written.extend(writes(spec, id));
     }
     found
@@ -47,33 +42,30 @@ fn writes<'a>(spec: &'a GraphSpec, id: &str) -> Option<&'a str> {
     }
 }
 
-/// Returns the references in the templates of a node with their places: the key of `state`, if they lead there.
-fn references(id: &str, node: &Node) -> Vec<(Vec<Json>, Option<String>)> {
-    let path = [json!("nodes"), json!(id)];
-    let text = |key: &str, text: &str| (below(&path, key), json!(text));
-    let templates = match node {
-        Node::Llm(node) => vec![
-            text("system_prompt", &node.system_prompt),
-            text("input_template", &node.input_template),
-        ],
-        Node::Tool(node) => vec![(
-            below(&path, "args_template"),
-            Json::Object(node.args_template.clone()),
-        )],
-        Node::End(node) => vec![text("output_template", &node.output_template)],
-    };
-    let mut found = Vec::new();
-    for (path, value) in &templates {
-        template::texts(value, path, &mut |text, path| {
-            for tag in template::tags(text).0 {
-                let reference = template::reference(tag).unwrap_or_default();
-                let key = match reference[..] {
-                    ["state", key, ..] => Some(key.to_owned()),
-                    _ => None,
-                };
-                found.push((path.to_vec(), key));
+/// Calls a function with each key of `state` that the templates of a node read, and its position.
+fn references(id: &str, node: &Node, each: &mut dyn FnMut(&str, &Position<'_>)) {
+    let nodes = Position::Member(&Position::Root, "nodes");
+    let node_at = Position::Member(&nodes, id);
+    let mut keys = |text: &str, at: &Position<'_>| {
+        for tag in template::tags(text).0 {
+            let reference = template::reference(tag).unwrap_or_default();
+            if let ["state", key, ..] = reference[..] {
+                each(key, at);
             }
-        });
+        }
+    };
+    let mut text = |name: &str, text: &str| keys(text, &Position::Member(&node_at, name));
+    match node {
+        Node::Llm(node) => {
+            text("system_prompt", &node.system_prompt);
+            text("input_template", &node.input_template);
+        }
+        Node::Tool(node) => {
+            let args = Position::Member(&node_at, "args_template");
+            for (name, value) in &node.args_template {
+                template::texts(value, &Position::Member(&args, name), &mut keys);
+            }
+        }
+        Node::End(node) => text("output_template", &node.output_template),
     }
-    found
 }

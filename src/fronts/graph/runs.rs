@@ -78,7 +78,7 @@ impl Start {
     /// When it is not valid. The error lists all problems.
     pub fn read(body: &Json) -> Result<Start, GraphError> {
         let mut issues = Vec::new();
-        shape::check(&START, body, &[], &mut issues);
+        shape::check(&START, body, &mut issues);
         let text = |key: &str| body.get(key).and_then(Json::as_str).map(str::to_owned);
         if text("idempotency_key").is_some_and(|key| key.is_empty()) {
             issues.push(Issue::at(

@@ -123,7 +123,7 @@ fn shown(mut row: Json) -> Json {
 /// When the body is not valid, or the name is taken.
 pub async fn create(engine: &Engine, body: Json) -> Result<Json, GraphError> {
     let mut issues = Vec::new();
-    shape::check(&SERVER, &body, &[], &mut issues);
+    shape::check(&SERVER, &body, &mut issues);
     issues.iter_mut().for_each(hide_credentials);
     let text = |key: &str| body.get(key).and_then(Json::as_str).map(str::to_owned);
     let url = text("url").unwrap_or_default();

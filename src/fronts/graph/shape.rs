@@ -143,6 +143,47 @@ impl Issue {
     }
 }
 
+/// A place in a value during a walk. Its path is made only for an issue.
+#[derive(Debug, Clone, Copy)]
+pub enum Position<'a> {
+    /// The value itself.
+    Root,
+    /// A member of the object at a position.
+    Member(&'a Position<'a>, &'a str),
+    /// An item of the list at a position.
+    Item(&'a Position<'a>, usize),
+}
+
+impl Position<'_> {
+    /// Returns the path from the root.
+    pub fn path(&self) -> Path {
+        match self {
+            Position::Root => Path::new(),
+            Position::Member(above, name) => below(&above.path(), *name),
+            Position::Item(above, idx) => below(&above.path(), *idx),
+        }
+    }
+
+    /// Returns an issue of the value here.
+    pub fn issue(&self, message: impl Into<String>) -> Issue {
+        Issue {
+            path: self.path(),
+            message: message.into(),
+        }
+    }
+}
+
+/// Returns a member of an object. Comparing the few names of a small object is cheaper than hashing one.
+pub fn member<'a>(object: &'a Map<String, Json>, name: &str) -> Option<&'a Json> {
+    const FEW: usize = 10;
+    match object.len() {
+        ..=FEW => object
+            .iter()
+            .find_map(|(key, value)| (key == name).then_some(value)),
+        _ => object.get(name),
+    }
+}
+
 /// Returns a path with one more part.
 pub fn below(path: &[Json], part: impl Into<Json>) -> Path {
     let mut path = path.to_vec();
@@ -151,7 +192,11 @@ pub fn below(path: &[Json], part: impl Into<Json>) -> Path {
 }
 
 /// Adds all problems of a value.
-pub fn check(shape: &Shape, value: &Json, path: &[Json], issues: &mut Vec<Issue>) {
+pub fn check(shape: &Shape, value: &Json, issues: &mut Vec<Issue>) {
+    check_at(shape, value, &Position::Root, issues);
+}
+
+fn check_at(shape: &Shape, value: &Json, at: &Position<'_>, issues: &mut Vec<Issue>) {
     let problem = match (shape, value) {
         (Shape::Any, _) | (Shape::Bool, Json::Bool(_)) | (Shape::MapOfAny, Json::Object(_)) => None,
         (Shape::Const(text), found) => {
@@ -177,17 +222,17 @@ pub fn check(shape: &Shape, value: &Json, path: &[Json], issues: &mut Vec<Issue>
         }
         (Shape::List(item), Json::Array(items)) => {
             for (idx, value) in items.iter().enumerate() {
-                check(item, value, &below(path, idx), issues);
+                check_at(item, value, &Position::Item(at, idx), issues);
             }
             None
         }
         (Shape::MapOf(name, item), Json::Object(entries)) => {
             for (key, value) in entries {
-                let path = below(path, key.as_str());
+                let at = Position::Member(at, key);
                 if !name.fits(key) {
-                    issues.push(Issue::at(&path, not_a_name(*name, key)));
+                    issues.push(at.issue(not_a_name(*name, key)));
                 }
-                check(item, value, &path, issues);
+                check_at(item, value, &at, issues);
             }
             None
         }
@@ -195,7 +240,7 @@ pub fn check(shape: &Shape, value: &Json, path: &[Json], issues: &mut Vec<Issue>
             (!name.fits(text)).then(|| not_a_name(*name, text))
         }
         (Shape::Object(members), Json::Object(given)) => {
-            object(members, given, None, path, issues);
+            object(members, given, None, at, issues);
             None
         }
         (Shape::OneOf(names), found) => {
@@ -203,13 +248,15 @@ pub fn check(shape: &Shape, value: &Json, path: &[Json], issues: &mut Vec<Issue>
             (!fits).then(|| format!("expected {}, got {}", choice(names), shown(found)))
         }
         (Shape::Tagged(tag, variants), Json::Object(given)) => {
-            tagged(tag, variants, given, path, issues);
+            tagged(tag, variants, given, at, issues);
             None
         }
         (Shape::Text(most), Json::String(text)) => {
-            let length = text.chars().count();
-            (length > *most)
-                .then(|| format!("expected a text of at most {most} characters, got {length}"))
+            // A text has at most as many characters as bytes.
+            let length = (text.len() > *most).then(|| text.chars().count());
+            length
+                .filter(|length| length > most)
+                .map(|length| format!("expected a text of at most {most} characters, got {length}"))
         }
         (
             Shape::Bool
@@ -223,7 +270,7 @@ pub fn check(shape: &Shape, value: &Json, path: &[Json], issues: &mut Vec<Issue>
             found,
         ) => Some(format!("expected {}, got {}", shape.noun(), shown(found))),
     };
-    issues.extend(problem.map(|message| Issue::at(path, message)));
+    issues.extend(problem.map(|message| at.issue(message)));
 }
 
 /// Returns a whole number. `5.0` is one, too, as in JSON Schema.
@@ -237,23 +284,23 @@ fn tagged(
     tag: &str,
     variants: &[(&str, &[Member])],
     given: &Map<String, Json>,
-    path: &[Json],
+    at: &Position<'_>,
     issues: &mut Vec<Issue>,
 ) {
-    let names: Vec<&str> = variants.iter().map(|(name, _)| *name).collect();
-    let found = given.get(tag);
+    let names = || variants.iter().map(|(name, _)| *name).collect::<Vec<_>>();
+    let found = member(given, tag);
     let variant = found
         .and_then(Json::as_str)
         .and_then(|text| variants.iter().find(|(name, _)| *name == text));
     match (variant, found) {
-        (Some((_, members)), _) => object(members, given, Some(tag), path, issues),
+        (Some((_, members)), _) => object(members, given, Some(tag), at, issues),
         (None, Some(found)) => {
-            let message = format!("expected {}, got {}", choice(&names), shown(found));
-            issues.push(Issue::at(&below(path, tag), message));
+            let message = format!("expected {}, got {}", choice(&names()), shown(found));
+            issues.push(Position::Member(at, tag).issue(message));
         }
         (None, None) => {
-            let message = format!("`{tag}` is missing: expected {}", choice(&names));
-            issues.push(Issue::at(&below(path, tag), message));
+            let message = format!("`{tag}` is missing: expected {}", choice(&names()));
+            issues.push(Position::Member(at, tag).issue(message));
         }
     }
 }
@@ -262,22 +309,22 @@ fn object(
     members: &[Member],
     given: &Map<String, Json>,
     tag: Option<&str>,
-    path: &[Json],
+    at: &Position<'_>,
     issues: &mut Vec<Issue>,
 ) {
-    for member in members {
-        let at = below(path, member.name);
-        match given.get(member.name) {
+    for expected in members {
+        let at = Position::Member(at, expected.name);
+        match member(given, expected.name) {
             // A null value counts as missing if the member is optional.
-            Some(Json::Null) if !member.is_required => {}
-            Some(value) => check(&member.shape, value, &at, issues),
-            None if member.is_required => {
+            Some(Json::Null) if !expected.is_required => {}
+            Some(value) => check_at(&expected.shape, value, &at, issues),
+            None if expected.is_required => {
                 let message = format!(
                     "`{}` is missing: expected {}",
-                    member.name,
-                    member.shape.noun()
+                    expected.name,
+                    expected.shape.noun()
                 );
-                issues.push(Issue::at(&at, message));
+                issues.push(at.issue(message));
             }
             None => {}
         }
@@ -290,7 +337,7 @@ fn object(
                 .chain(members.iter().map(|it| it.name))
                 .collect();
             let message = format!("unknown member `{key}`: expected {}", choice(&names));
-            issues.push(Issue::at(&below(path, key.as_str()), message));
+            issues.push(Position::Member(at, key).issue(message));
         }
     }
 }

@@ -6,7 +6,7 @@
 
 use serde_json::Value as Json;
 
-use super::shape::{Issue, below, shown};
+use super::shape::{Issue, Position, shown};
 
 /// The roots with which a path may begin.
 pub const ROOTS: &[&str] = &["input", "state"];
@@ -55,18 +55,18 @@ pub fn reference(tag: &str) -> Result<Reference<'_>, String> {
     }
 }
 
-/// Calls a function with each text in a value and its path.
-pub fn texts<'a>(value: &'a Json, path: &[Json], each: &mut dyn FnMut(&'a str, &[Json])) {
+/// Calls a function with each text in a value and its position.
+pub fn texts<'a>(value: &'a Json, at: &Position<'_>, each: &mut dyn FnMut(&'a str, &Position<'_>)) {
     match value {
-        Json::String(text) => each(text, path),
+        Json::String(text) => each(text, at),
         Json::Array(items) => {
             for (idx, item) in items.iter().enumerate() {
-                texts(item, &below(path, idx), each);
+                texts(item, &Position::Item(at, idx), each);
             }
         }
         Json::Object(members) => {
             for (key, item) in members {
-                texts(item, &below(path, key.as_str()), each);
+                texts(item, &Position::Member(at, key), each);
             }
         }
         Json::Null | Json::Bool(_) | Json::Number(_) => {}
@@ -76,22 +76,19 @@ pub fn texts<'a>(value: &'a Json, path: &[Json], each: &mut dyn FnMut(&'a str, &
 /// Adds the problems of a template, and returns its references.
 pub fn check<'a>(
     template: &'a str,
-    path: &[Json],
+    at: &Position<'_>,
     issues: &mut Vec<Issue>,
     warnings: &mut Vec<Issue>,
 ) -> Vec<Reference<'a>> {
     let (tags, is_open) = tags(template);
     if is_open {
-        warnings.push(Issue::at(
-            path,
-            "`{{` is not closed by `}}`, so it stays as text",
-        ));
+        warnings.push(at.issue("`{{` is not closed by `}}`, so it stays as text"));
     }
     let mut references = Vec::new();
     for tag in tags {
         match reference(tag) {
             Ok(reference) => references.push(reference),
-            Err(message) => issues.push(Issue::at(path, message)),
+            Err(message) => issues.push(at.issue(message)),
         }
     }
     references
@@ -126,7 +123,7 @@ mod tests {
         let (mut issues, mut warnings) = (Vec::new(), Vec::new());
         let found = check(
             "{{ input.a }} {{secrets.b}} {{ input",
-            &[],
+            &Position::Root,
             &mut issues,
             &mut warnings,
         );

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value as Json, json};
 
 use super::reads;
-use super::shape::{self, Issue};
+use super::shape::{self, Issue, Position, member};
 use super::spec::{GraphSpec, SPEC, SPEC_MAX};
 use super::template;
 
@@ -43,13 +43,12 @@ impl Report {
 /// Checks a spec, and reads it if it is valid. References to the project (tools, models) are not checked.
 pub fn validate(spec: &Json) -> (Option<GraphSpec>, Report) {
     let mut report = Report::default();
-    let length = spec.to_string().len();
-    if length > SPEC_MAX {
+    if let Some(length) = too_long(spec) {
         let message = format!("expected a spec of at most {SPEC_MAX} bytes, got {length} bytes");
         report.issues.push(Issue::at(&[], message));
         return (None, report);
     }
-    shape::check(&SPEC, spec, &[], &mut report.issues);
+    shape::check(&SPEC, spec, &mut report.issues);
     let parts = Parts::of(spec);
     parts.check_edges(&mut report);
     parts.check_templates(&mut report);
@@ -72,6 +71,30 @@ pub fn validate(spec: &Json) -> (Option<GraphSpec>, Report) {
     }
 }
 
+/// Returns the length of a spec as text, if that is too long.
+fn too_long(spec: &Json) -> Option<usize> {
+    // The text is written only if the estimate allows it to be too long.
+    let length = (most_bytes(spec) > SPEC_MAX).then(|| spec.to_string().len());
+    length.filter(|length| *length > SPEC_MAX)
+}
+
+/// Returns an upper limit for the length of a value as text.
+fn most_bytes(value: &Json) -> usize {
+    // A character of one byte becomes at most `\u0000`; a comma or colon may follow.
+    let of_text = |text: &str| 6 * text.len() + 3;
+    match value {
+        Json::Null | Json::Bool(_) => 6,
+        Json::Number(_) => 40,
+        Json::String(text) => of_text(text),
+        Json::Array(items) => 3 + items.iter().map(most_bytes).sum::<usize>(),
+        Json::Object(members) => {
+            let members = members.iter();
+            let lengths = members.map(|(name, value)| of_text(name) + most_bytes(value));
+            3 + lengths.sum::<usize>()
+        }
+    }
+}
+
 fn warn_of_steps(spec: &GraphSpec, report: &mut Report) {
     let visits = i64::try_from(spec.chain().len()).unwrap_or(i64::MAX);
     let most = spec.limits.max_steps;
@@ -86,23 +109,19 @@ fn warn_of_steps(spec: &GraphSpec, report: &mut Report) {
 struct Parts<'a> {
     spec: &'a Json,
     entry: Option<&'a str>,
-    nodes: Vec<(&'a str, &'a Json)>,
+    nodes: Option<&'a Map<String, Json>>,
     /// Edges as position, from and to.
     edges: Vec<(usize, &'a str, &'a str)>,
 }
 
 impl<'a> Parts<'a> {
     fn of(spec: &'a Json) -> Parts<'a> {
-        let nodes = spec.get("nodes").and_then(Json::as_object);
         let edges = spec.get("edges").and_then(Json::as_array);
-        let text = |edge: &'a Json, key: &str| edge.get(key).and_then(Json::as_str);
+        let text = |edge: &'a Json, key: &str| member(edge.as_object()?, key)?.as_str();
         Parts {
             spec,
             entry: spec.get("entry").and_then(Json::as_str),
-            nodes: nodes
-                .into_iter()
-                .flat_map(|nodes| nodes.iter().map(|(id, node)| (id.as_str(), node)))
-                .collect(),
+            nodes: spec.get("nodes").and_then(Json::as_object),
             edges: edges
                 .into_iter()
                 .flatten()
@@ -113,11 +132,17 @@ impl<'a> Parts<'a> {
     }
 
     fn node(&self, id: &str) -> Option<&'a Json> {
-        self.spec.get("nodes")?.as_object()?.get(id)
+        self.nodes?.get(id)
+    }
+
+    /// Returns the nodes that are objects.
+    fn nodes(&self) -> impl Iterator<Item = (&'a str, &'a Map<String, Json>)> + use<'a> {
+        let nodes = self.nodes.into_iter().flatten();
+        nodes.filter_map(|(id, node)| Some((id.as_str(), node.as_object()?)))
     }
 
     fn kind(&self, id: &str) -> Option<&'a str> {
-        self.node(id)?.get("type").and_then(Json::as_str)
+        member(self.node(id)?.as_object()?, "type")?.as_str()
     }
 
     fn check_edges(&self, report: &mut Report) {
@@ -163,19 +188,18 @@ impl<'a> Parts<'a> {
             let mut walk: Vec<&str> = Vec::new();
             let mut at = Some(*start);
             while let Some(id) = at {
-                if let Some(first) = walk.iter().position(|seen| *seen == id) {
-                    let cycle = [&walk[first..], &[id]].concat().join(" -> ");
-                    let message = format!("the edges form a cycle: {cycle}");
-                    issues.push(Issue::at(&[json!("edges")], message));
-                    break;
-                }
-                if done.contains(id) {
+                if !done.insert(id) {
+                    // The node belongs to this walk or to an earlier one.
+                    if let Some(first) = walk.iter().position(|seen| *seen == id) {
+                        let cycle = [&walk[first..], &[id]].concat().join(" -> ");
+                        let message = format!("the edges form a cycle: {cycle}");
+                        issues.push(Issue::at(&[json!("edges")], message));
+                    }
                     break;
                 }
                 walk.push(id);
                 at = next.get(id).copied();
             }
-            done.extend(walk);
         }
     }
 
@@ -205,8 +229,8 @@ impl<'a> Parts<'a> {
             }
             at = to;
         }
-        for (id, _) in &self.nodes {
-            if !reached.contains(id) {
+        for id in self.nodes.into_iter().flat_map(Map::keys) {
+            if !reached.contains(id.as_str()) {
                 let path = [json!("nodes"), json!(id)];
                 let message = format!("the node `{id}` is not reached from `{entry}`");
                 report.warnings.push(Issue::at(&path, message));
@@ -216,26 +240,24 @@ impl<'a> Parts<'a> {
 
     fn check_templates(&self, report: &mut Report) {
         let written: BTreeSet<&str> = self
-            .nodes
-            .iter()
-            .filter_map(|(_, node)| node.get("output_key").and_then(Json::as_str))
+            .nodes()
+            .filter_map(|(_, node)| member(node, "output_key")?.as_str())
             .collect();
-        for (id, node) in &self.nodes {
-            let Some(node) = node.as_object() else {
-                continue;
-            };
+        let nodes_at = Position::Member(&Position::Root, "nodes");
+        for (id, node) in self.nodes() {
+            let node_at = Position::Member(&nodes_at, id);
             for field in [
                 "system_prompt",
                 "input_template",
                 "output_template",
                 "args_template",
             ] {
-                let Some(value) = node.get(field) else {
+                let Some(value) = member(node, field) else {
                     continue;
                 };
-                let path = [json!("nodes"), json!(id), json!(field)];
-                template::texts(value, &path, &mut |text, path| {
-                    check_template(text, path, &written, report);
+                let at = Position::Member(&node_at, field);
+                template::texts(value, &at, &mut |text, at| {
+                    check_template(text, at, &written, report);
                 });
             }
         }
@@ -243,16 +265,18 @@ impl<'a> Parts<'a> {
 
     fn check_tools(&self, report: &mut Report) {
         let allowed = Allowed::of(self.spec);
-        for (id, node) in &self.nodes {
-            let path = [json!("nodes"), json!(id)];
-            if let Some(tool) = node.get("tool_ref") {
-                allowed.check(tool, &shape::below(&path, "tool_ref"), &mut report.issues);
+        let nodes_at = Position::Member(&Position::Root, "nodes");
+        for (id, node) in self.nodes() {
+            let node_at = Position::Member(&nodes_at, id);
+            if let Some(tool) = member(node, "tool_ref") {
+                let at = Position::Member(&node_at, "tool_ref");
+                allowed.check(tool, &at, &mut report.issues);
             }
-            let path = shape::below(&path, "tools");
+            let tools_at = Position::Member(&node_at, "tools");
             let mut names: Vec<&str> = Vec::new();
-            let tools = node.get("tools").and_then(Json::as_array);
+            let tools = member(node, "tools").and_then(Json::as_array);
             for (idx, tool) in tools.into_iter().flatten().enumerate() {
-                let at = shape::below(&path, idx);
+                let at = Position::Item(&tools_at, idx);
                 allowed.check(tool, &at, &mut report.issues);
                 let Some(name) = tool.get("name").and_then(Json::as_str) else {
                     continue;
@@ -261,7 +285,7 @@ impl<'a> Parts<'a> {
                     let message = format!(
                         "the node lists two tools called `{name}`, and a model knows tools by their names"
                     );
-                    report.issues.push(Issue::at(&at, message));
+                    report.issues.push(at.issue(message));
                 }
                 names.push(name);
             }
@@ -269,15 +293,15 @@ impl<'a> Parts<'a> {
     }
 }
 
-fn check_template(text: &str, path: &[Json], written: &BTreeSet<&str>, report: &mut Report) {
-    let found = template::check(text, path, &mut report.issues, &mut report.warnings);
+fn check_template(text: &str, at: &Position<'_>, written: &BTreeSet<&str>, report: &mut Report) {
+    let found = template::check(text, at, &mut report.issues, &mut report.warnings);
     for reference in found {
         if let ["state", key, ..] = reference[..]
             && key != "human_input"
             && !written.contains(key)
         {
             let message = format!("no node writes `state.{key}`, so the input must have `{key}`");
-            report.warnings.push(Issue::at(path, message));
+            report.warnings.push(at.issue(message));
         }
     }
 }
@@ -314,7 +338,7 @@ impl<'a> Allowed<'a> {
         }
     }
 
-    fn check(&self, tool: &Json, path: &[Json], issues: &mut Vec<Issue>) {
+    fn check(&self, tool: &Json, at: &Position<'_>, issues: &mut Vec<Issue>) {
         let text = |key: &str| tool.get(key).and_then(Json::as_str);
         let (Some(source), Some(name)) = (text("source"), text("name")) else {
             return;
@@ -340,7 +364,7 @@ impl<'a> Allowed<'a> {
         };
         if !is_listed {
             let message = format!("the tool `{name}` is not listed in {place}");
-            issues.push(Issue::at(path, message));
+            issues.push(at.issue(message));
         }
     }
 }

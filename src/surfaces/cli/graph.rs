@@ -200,13 +200,13 @@ pub async fn of_file(
     file: &Path,
     quietly: bool,
 ) -> Result<Option<LoadedFlow>, Vec<Report>> {
-    if spec_in(file).is_none() {
+    let Some(text) = spec_in(file) else {
         return match not_a_spec(engine.project_root(), file) {
             Some(report) => Err(vec![report]),
             None => Ok(None),
         };
-    }
-    let text = read(file).map_err(|report| vec![report])?;
+    };
+    let text = text.map_err(|report| vec![report])?;
     let (spec, report) = validate(&text);
     let spec = spec.ok_or_else(|| drawn(file, &report))?;
     let session = Rc::new(engine.session());
@@ -260,39 +260,45 @@ fn not_a_spec(root: &Path, file: &Path) -> Option<Report> {
 
 /// Returns the problems of a graph spec in a file; `None` for any other file.
 pub fn reports(file: &Path) -> Option<Vec<Report>> {
-    if spec_in(file).is_none() {
+    let Some(spec) = spec_in(file) else {
         let is_json = file.extension().is_some_and(|ending| ending == "json");
         let refused = is_json.then(|| read(file).err()).flatten();
         return refused
             .filter(|report| report.code == codes::INVALID_SPEC)
             .map(|report| vec![report]);
-    }
-    Some(match read(file) {
+    };
+    Some(match spec {
         Ok(spec) => drawn(file, &validate(&spec).1),
         Err(report) => vec![report],
     })
 }
 
-/// Returns the JSON of a file that is a graph spec, valid or not. [`read`] also refuses members that are there twice.
-fn spec_in(file: &Path) -> Option<Json> {
+/// Returns the JSON of a file that is a graph spec, valid or not, or why it is refused like by [`read`].
+fn spec_in(file: &Path) -> Option<Result<Json, Report>> {
     file.extension().filter(|ending| *ending == "json")?;
     let text = std::fs::read_to_string(file).ok()?;
     let json: Json = serde_json::from_str(&text).ok()?;
-    is_spec(&json).then_some(json)
+    is_spec(&json).then(|| {
+        let checked = json_text::check(&text);
+        let refused = |error| refused(&file.display().to_string(), error);
+        checked.map(|()| json).map_err(refused)
+    })
 }
 
 fn read(file: &Path) -> Result<Json, Report> {
     let shown = file.display().to_string();
     let text = std::fs::read_to_string(file).map_err(|error| unreadable(&shown, &error))?;
-    json_text::read(&text).map_err(|error| {
-        let message = match error {
-            JsonTextError::Syntax(why) => format!("{shown} is not JSON: {why}"),
-            JsonTextError::Twice { .. } | JsonTextError::Digits { .. } => {
-                format!("{shown}: {error}")
-            }
-        };
-        Report::error(codes::INVALID_SPEC, message)
-    })
+    json_text::read(&text).map_err(|error| refused(&shown, error))
+}
+
+fn refused(shown: &str, error: JsonTextError) -> Report {
+    let message = match error {
+        JsonTextError::Syntax(why) => format!("{shown} is not JSON: {why}"),
+        JsonTextError::Twice { .. } | JsonTextError::Digits { .. } => {
+            format!("{shown}: {error}")
+        }
+    };
+    Report::error(codes::INVALID_SPEC, message)
 }
 
 /// Returns the spec in a file. Of several errors, the last is returned and those before it are printed.

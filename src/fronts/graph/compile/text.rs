@@ -2,23 +2,29 @@
 
 use flowstone_engine::codec;
 use flowstone_engine::json::from_json;
-use flowstone_lang::value::Value;
 use serde_json::Value as Json;
 
 /// The lines of a text.
 #[derive(Debug, Default)]
-pub(crate) struct Lines(Vec<String>);
+pub(crate) struct Lines(String);
 
 impl Lines {
     pub(crate) fn line(&mut self, indent: usize, text: &str) {
-        self.0.push(format!("{}{text}", " ".repeat(indent)));
+        self.line_of(indent, &[text]);
+    }
+
+    /// Adds a line that consists of several texts.
+    pub(crate) fn line_of(&mut self, indent: usize, texts: &[&str]) {
+        if !self.0.is_empty() {
+            self.0.push('\n');
+        }
+        self.0.extend(std::iter::repeat_n(' ', indent));
+        texts.iter().for_each(|text| self.0.push_str(text));
     }
 
     /// Adds text to the last line.
     pub(crate) fn close(&mut self, text: &str) {
-        if let Some(last) = self.0.last_mut() {
-            last.push_str(text);
-        }
+        self.0.push_str(text);
     }
 
     /// Adds a key with a vector, one item a line; adds nothing if there are no items.
@@ -34,14 +40,13 @@ impl Lines {
     }
 
     pub(crate) fn text(self) -> String {
-        self.0.join("\n") + "\n"
+        self.0 + "\n"
     }
 }
 
 /// Returns a text as a literal.
 pub(crate) fn quoted(text: &str) -> String {
-    let written = codec::encode(&Value::from(text));
-    written.unwrap_or_else(|_| "\"\"".to_owned())
+    codec::encode_text(text)
 }
 
 /// Returns a keyword as a literal. The name consists of word characters.
