@@ -2,11 +2,15 @@
 
 use std::fs;
 use std::path::Path;
+use std::rc::Rc;
 
-use flowstone_engine::ports::ResourceQuery;
+use flowstone_engine::ExecuteOptions;
+use flowstone_engine::observer::NoObserver;
+use flowstone_engine::ports::{ResourceQuery, SearchTarget};
 use flowstone_engine::table::{
     Filter, Page, PageStart, Partitions, RowsQuery, TableName, TableQuery, TableTarget,
 };
+use flowstone_project::knowledge::{ENTRIES, MEMORIES};
 use serde_json::{Value as Json, json};
 
 use super::project::{Project, SLUG, flow, run};
@@ -243,7 +247,118 @@ fn layers_of_processes_that_ended_are_removed() {
     });
 }
 
+/// Executes a flow as an ordinary run.
+async fn perform(project: &Project, text: &str) {
+    let run = project.start(text).await;
+    let executing = project
+        .engine
+        .execute(&run, Rc::new(NoObserver), ExecuteOptions::default());
+    executing.await.expect("it is executed");
+}
+
 fn output(answer: &Json) -> Json {
     let text = answer["output"].as_str().unwrap_or_default();
     serde_json::from_str(text).unwrap_or_else(|_| panic!("{answer}"))
+}
+
+#[test]
+fn joins_aggregates_lookups_and_deletes_of_a_dry_test_are_those_of_a_real_run() {
+    run(async {
+        let project = project();
+        let real = "(do
+          (flow/step :table :cities {:op :insert :table \"cities\" :key-fields [:id] :rows [{:id 1 :name \"Ulm\"} {:id 2 :name \"Bonn\"}]})
+          (flow/step :table :people {:op :insert :table \"people\" :key-fields [:id] :rows [{:id 1 :city 1} {:id 2 :city 2}]})
+          (flow/step :table :refer {:op :set-column :table \"people\" :column :city :definition {:reference {:table \"cities\" :column :id}}})
+          (flow/step :table :look {:op :set-column :table \"people\" :column :city-name
+                                   :definition {:computed {:type \"lookup\" :reference-column :city :field :name}}})
+          (flow/step :kv :a {:operation :set :key \"a\" :value 1})
+          (flow/step :kv :b {:operation :set :key \"b\" :value 2}))";
+        perform(&project, &flow(real)).await;
+        let before = described(&project).await;
+        assert!(before.contains("Ulm"), "{before}");
+        // A type of a column that another table looks up cannot change: the layer must know that table, too.
+        let body = "(let [refused (try (flow/step :table :retype {:op :set-column :table \"cities\" :column :id :definition {:type-hint :text}})
+                                       (catch Exception error (:code (ex-data error))))
+              _ (flow/step :table :rename {:op :update-cell :table \"cities\" :key {:id 1} :column :name :value \"Jena\"})
+              _ (flow/step :table :more {:op :upsert :table \"people\" :key-fields [:id] :rows [{:id 1 :city 1} {:id 3 :city 2}]})
+              _ (flow/step :table :gone {:op :delete :table \"people\" :where [[:id := 2]]})
+              rows (:rows (flow/step :table :rows {:op :query :table \"people\" :sort [[:id :asc]]}))
+              counts (:groups (flow/step :table :counts {:op :aggregate :table \"people\" :group-by [:city-name]
+                                                 :metrics [{:op :count :as :n}] :order-by [[:city-name :asc]]}))
+              _ (flow/step :table :join {:op :materialize-join :left {:table \"people\"} :right {:table \"cities\"}
+                                         :on [{:left-field :city :right-field :id}]
+                                         :project {:keep-left \"all\" :right-fields [{:field :name :as :place}]}
+                                         :into {:table \"joined\"}})
+              joined (:rows (flow/step :table :joined {:op :query :table \"joined\" :sort [[:id :asc]]}))
+              _ (flow/step :kv :drop {:operation :delete :key \"a\"})
+              a (flow/step :kv :a {:operation :get :key \"a\"})
+              keys (flow/step :kv :keys {:operation :list-keys :prefix \"\"})]
+          {:refused (str refused) :names (mapv :city-name rows) :counts (mapv :n counts)
+           :joined (mapv :place joined) :a (:value a) :b (some #{\"b\"} (:keys keys)) :gone (some #{\"a\"} (:keys keys))})";
+        project.commit(SLUG, &flow(body)).await;
+        let first = output(&project.test(dry(json!({}))).await);
+        assert_eq!(described(&project).await, before);
+        let second = output(&project.test(dry(json!({}))).await);
+        assert_eq!(second, first);
+        let real = output(&project.test(json!({"inputs": {}})).await);
+        assert_eq!(first, real);
+        assert_eq!(
+            first,
+            json!({"refused": "E0634", "names": ["Jena", "Bonn"], "counts": [1, 1], "joined": ["Jena", "Bonn"],
+                   "a": null, "b": "b", "gone": null}),
+        );
+        assert_ne!(described(&project).await, before);
+    });
+}
+
+#[test]
+fn a_dry_test_has_an_index_of_memories_of_its_own() {
+    run(async {
+        let project = project();
+        let memory = json!({"id": "mem_01", "name": "m", "description": ""});
+        MEMORIES
+            .put(&project.engine, "01", &memory)
+            .await
+            .expect("a memory");
+        let write = |id: &str, fact: &str| {
+            format!(
+                "(flow/step :knowledge :{id} {{:op :write :memory \"mem_01\" :content \"{fact}\"}})"
+            )
+        };
+        let search = "(mapv :text (:results (flow/step :knowledge :find {:op :search :query \"tea\" :memory-ids [\"mem_01\"]})))";
+        perform(&project, &flow(&write("old", "Green tea is best."))).await;
+        project.commit(SLUG, &flow(search)).await;
+        let index = || async {
+            let search = &project.stores.search;
+            let versions = search.versions(SearchTarget::Knowledge).await;
+            versions.expect("the index")
+        };
+        // Not even what was there is indexed by a dry test.
+        let found = output(&project.test(dry(json!({}))).await);
+        assert_eq!(found, json!(["[Memory: m]\nGreen tea is best."]));
+        assert_eq!(index().await, []);
+        assert_eq!(output(&project.test(json!({"inputs": {}})).await), found);
+        let before = index().await;
+        assert_eq!(before.len(), 1);
+        let body = format!(
+            "(do {} {search})",
+            write("new", "Black tea keeps her awake.")
+        );
+        project.commit(SLUG, &flow(&body)).await;
+        let answer = project.test(dry(json!({}))).await;
+        let mut found: Vec<Json> = output(&answer).as_array().expect("texts").clone();
+        found.sort_by_key(ToString::to_string);
+        assert_eq!(
+            found,
+            [
+                "[Memory: m]\nBlack tea keeps her awake.",
+                "[Memory: m]\nGreen tea is best."
+            ]
+        );
+        assert_eq!(index().await, before);
+        assert_eq!(
+            ENTRIES.list(&project.engine).await.expect("entries").len(),
+            1
+        );
+    });
 }
