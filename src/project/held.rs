@@ -19,7 +19,7 @@ static NAMES: LazyLock<Mutex<Names>> = LazyLock::new(Mutex::default);
 #[derive(Debug)]
 pub struct Held(#[expect(dead_code, reason = "held until it is dropped")] OwnedMutexGuard<()>);
 
-/// Waits until nobody holds a name, and holds it. Whoever holds a name must not ask for it again.
+/// Waits until nobody holds a name, and holds it. A change that holds a name must not ask for it again.
 pub async fn hold(name: String) -> Held {
     let lock = lock_of(name);
     Held(lock.lock_owned().await)
