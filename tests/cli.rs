@@ -5,10 +5,13 @@ mod agent_decisions;
 mod agents;
 #[cfg(unix)]
 mod agents_at_once;
+mod agents_broken;
 #[cfg(unix)]
 mod agents_busy;
 #[cfg(unix)]
 mod agents_changes;
+#[cfg(unix)]
+mod agents_context;
 #[cfg(unix)]
 mod agents_flows;
 #[cfg(unix)]
@@ -34,6 +37,8 @@ mod agents_pauses;
 mod agents_platform;
 #[cfg(unix)]
 mod agents_providers;
+#[cfg(unix)]
+mod agents_quarantine;
 #[cfg(unix)]
 mod agents_questions;
 mod agents_reach;

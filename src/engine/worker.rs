@@ -10,6 +10,7 @@ mod planner;
 mod setbacks;
 mod tidy;
 
+use std::collections::HashSet;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -72,6 +73,12 @@ pub enum WorkerEvent<'a> {
     Planned { flows: usize, schedules: usize },
     /// Runs left by processes that have ended were released, and are resumed.
     Recovered { runs: usize },
+    /// A run is in quarantine, and is not executed.
+    Skipped {
+        run: &'a RunId,
+        flow: &'a str,
+        error: &'a EngineError,
+    },
     /// The execution of a run ended.
     Executed {
         run: &'a RunId,
@@ -180,6 +187,7 @@ pub fn serve<E: Send>(
             room,
             options,
             watch: watch.clone(),
+            skipped: HashSet::new(),
         };
         let served = runtime.block_on(async {
             tokio::select! {

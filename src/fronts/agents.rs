@@ -40,6 +40,7 @@ pub mod servers;
 pub mod sessions;
 pub mod sight;
 pub mod sources;
+pub mod stuck;
 pub mod tools;
 pub mod traces;
 pub mod wording;

@@ -75,7 +75,12 @@ fn a_run_that_ends_its_worker_three_times_is_resumed_only_by_name() {
         assert_eq!(only_run(&scratch)["quarantine"], Value::Null);
     }
     // From here on nobody executes it unless it is named.
-    killer.run(&scratch, serve).ok();
+    let served = killer.run(&scratch, serve);
+    assert!(
+        served.err.contains("is skipped") && served.err.contains("E0990"),
+        "{served:?}"
+    );
+    served.ok();
     let run = only_run(&scratch);
     let reason = run["quarantine"].as_str().unwrap_or_default();
     assert!(reason.contains("ended 3 times in a row"), "{run}");

@@ -2,6 +2,7 @@
 //!
 //! The store is queried only if something has changed there, a timer is due, or a thread has room again.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -12,12 +13,15 @@ use super::lane::Lane;
 use super::planner::Planner;
 use super::{Served, Until, Watch, WorkerEvent, WorkerOptions};
 use crate::error::EngineError;
-use crate::ports::{Clock, News, StoreError, Stores, Taken};
+use crate::ids::RunId;
+use crate::ports::{Clock, News, RunQuery, RunStatus, StoreError, Stores, Taken};
 
 /// Interval at which the worker checks for processes that died, and whether to stop.
 const TICK: Duration = Duration::from_millis(100);
 /// Number of polls of the store after which the files are checked.
 const POLLS: u32 = 10;
+/// Number of runs that are read at a time.
+const PAGE: usize = 500;
 /// Delay during which successive notifications are combined.
 const TOGETHER: Duration = Duration::from_millis(2);
 /// Pause after an error of the store.
@@ -31,6 +35,8 @@ pub(super) struct Dispatcher<'a> {
     pub room: Arc<Notify>,
     pub options: &'a WorkerOptions,
     pub watch: Arc<dyn Watch>,
+    /// The runs in quarantine that were reported.
+    pub skipped: HashSet<RunId>,
 }
 
 /// The result of a query for due runs.
@@ -52,6 +58,7 @@ impl Dispatcher<'_> {
         let threads = self.lanes.len();
         self.watch.event(&WorkerEvent::Ready { threads });
         self.report_recovered(recovered);
+        self.report_skipped().await?;
         while !self.options.interrupt.is_set() {
             news.mark_seen();
             match self.assign().await {
@@ -112,7 +119,7 @@ impl Dispatcher<'_> {
     }
 
     /// Waits until there may be due runs.
-    async fn pause(&self, news: Option<&mut dyn News>, next_ms: Option<i64>) {
+    async fn pause(&mut self, news: Option<&mut dyn News>, next_ms: Option<i64>) {
         let timer = async {
             match next_ms {
                 // An idle worker does not wait between its last query and its end.
@@ -132,11 +139,16 @@ impl Dispatcher<'_> {
                 None => std::future::pending().await,
             }
         };
-        tokio::select! {
-            () = self.room.notified() => {}
-            () = change => {}
-            () = timer => {}
-            () = self.poll() => {}
+        let is_recovered = tokio::select! {
+            () = self.room.notified() => false,
+            () = change => false,
+            () = timer => false,
+            is_recovered = self.poll() => is_recovered,
+        };
+        if is_recovered && let Err(error) = self.report_skipped().await {
+            let error = error.into();
+            self.watch
+                .event(&WorkerEvent::StoreFailed { error: &error });
         }
     }
 
@@ -148,25 +160,62 @@ impl Dispatcher<'_> {
     }
 
     /// Returns when the worker must stop or check its files; meanwhile releases the runs of processes that died, which
-    /// counts as a notification.
-    async fn poll(&self) {
+    /// counts as a notification. Tells whether there were any.
+    async fn poll(&self) -> bool {
         for _ in 0..POLLS {
             tokio::time::sleep(TICK).await;
             if self.options.interrupt.is_set() {
-                return;
+                return false;
             }
             match self.stores.agenda.sweep().await {
                 Ok(0) => {}
-                Ok(runs) => self.report_recovered(runs),
+                Ok(runs) => {
+                    self.report_recovered(runs);
+                    return true;
+                }
                 // A later query for due runs reports the error.
-                Err(_) => return,
+                Err(_) => return false,
             }
         }
+        false
     }
 
     fn report_recovered(&self, runs: usize) {
         if runs > 0 {
             self.watch.event(&WorkerEvent::Recovered { runs });
+        }
+    }
+
+    /// Reports the runs in quarantine, each once.
+    async fn report_skipped(&mut self) -> Result<(), StoreError> {
+        let mut query = RunQuery {
+            statuses: vec![RunStatus::FailedCompensating, RunStatus::Running],
+            limit: PAGE,
+            ..RunQuery::default()
+        };
+        loop {
+            let found = self.stores.runs.summaries(query.clone()).await?;
+            let is_last = found.len() < PAGE;
+            query.after = found.last().map(|run| run.id.clone());
+            for summary in found {
+                let Some(reason) = summary.quarantine else {
+                    continue;
+                };
+                let error = EngineError::Quarantined {
+                    run: summary.id.to_string(),
+                    reason,
+                };
+                if self.skipped.insert(summary.id.clone()) {
+                    self.watch.event(&WorkerEvent::Skipped {
+                        run: &summary.id,
+                        flow: &summary.flow,
+                        error: &error,
+                    });
+                }
+            }
+            if is_last {
+                return Ok(());
+            }
         }
     }
 

@@ -29,6 +29,7 @@ use super::policies::Request;
 use super::records::Record;
 use super::rights::Rights;
 use super::sight::Sight;
+use super::stuck::{self, Stuck};
 use super::{ids, knowledge, left, pauses, providers, wording};
 
 /// The depth of nested generations, unless a request says otherwise.
@@ -367,7 +368,9 @@ pub struct View {
     /// The generation that is paused: this one, or one below it.
     asking: (RunId, Origin),
     result: Json,
-    /// Whether it was streamed, and its client left before its end.
+    /// The run in quarantine that it waits for, or is itself.
+    stuck: Option<Stuck>,
+    /// Whether it is streamed, and the stream did not reach its end.
     is_left: bool,
 }
 
@@ -378,7 +381,7 @@ pub struct View {
 pub async fn view(engine: &Engine, id: &str) -> Result<View, ApiError> {
     let (row, origin) = find(engine, "generation", id).await?;
     let pause = match row.status {
-        RunStatus::Waiting => pauses::of_tree(engine, &row.id).await?,
+        RunStatus::Waiting if row.quarantine.is_none() => pauses::of_tree(engine, &row.id).await?,
         _ => None,
     };
     let lineage = lineage::of(engine, &row).await?;
@@ -389,6 +392,10 @@ pub async fn view(engine: &Engine, id: &str) -> Result<View, ApiError> {
         }
         Some(_) | None => (row.id.clone(), origin.clone()),
     };
+    let stuck = match pause {
+        Some(_) => None,
+        None => stuck::of(engine, &row).await?,
+    };
     let result = row
         .result
         .as_deref()
@@ -396,7 +403,11 @@ pub async fn view(engine: &Engine, id: &str) -> Result<View, ApiError> {
     let is_over = row.status == RunStatus::Completed;
     Ok(View {
         is_left: is_over && left::is_left(engine, &row.id).await?,
-        state: state_of(row.status, pause.is_some()),
+        state: match stuck {
+            Some(_) => State::Failed,
+            None => state_of(row.status, pause.is_some()),
+        },
+        stuck,
         pause,
         result: result
             .and_then(|text| codec::decode(text).ok())
@@ -426,16 +437,21 @@ pub async fn show(engine: &Engine, id: &str) -> Result<Json, ApiError> {
     Ok(record)
 }
 
-/// Notes that the client of a streamed generation left, if it is still in progress.
+/// Notes that a generation is streamed, until [`note_stayed`].
+///
+/// # Errors
+/// When the store cannot be used.
+pub async fn note_streamed(engine: &Engine, run: &RunId) -> Result<(), ApiError> {
+    left::note(engine, run).await
+}
+
+/// Notes that the stream of a generation reached its end.
 ///
 /// # Errors
 /// When no record has that id, or the store cannot be used.
-pub async fn note_left(engine: &Engine, id: &str) -> Result<(), ApiError> {
-    let view = view(engine, id).await?;
-    match view.is_settled() {
-        true => Ok(()),
-        false => left::note(engine, &view.row.id).await,
-    }
+pub async fn note_stayed(engine: &Engine, id: &str) -> Result<(), ApiError> {
+    let (row, _) = find(engine, "generation", id).await?;
+    left::forget(engine, &row.id).await
 }
 
 fn state_of(status: RunStatus, waits_for_outputs: bool) -> State {
@@ -470,6 +486,20 @@ impl View {
     /// Tells whether the caller who waits for it has something to do.
     pub fn is_settled(&self) -> bool {
         self.state != State::InProgress
+    }
+
+    /// Tells whether it has ended.
+    pub fn is_over(&self) -> bool {
+        matches!(self.state, State::Completed | State::Failed)
+    }
+
+    /// Returns the generation for the end of its own stream.
+    #[must_use]
+    pub fn stayed(self) -> View {
+        View {
+            is_left: false,
+            ..self
+        }
     }
 
     pub fn id(&self) -> String {
@@ -536,9 +566,12 @@ impl View {
             return Json::Null;
         }
         let reason = match self.stop_reason() {
-            Some("end_turn" | "stream_response_started") | None => "stop",
-            Some("depth_limit") => "depth-limit",
-            Some(_) => "tool-calls",
+            Some("end_turn" | "stream_response_started") | None => {
+                self.model_reason("finish-reason")
+            }
+            Some("depth_limit") => "depth-limit".to_owned(),
+            Some("max_steps") => self.model_reason("turn-finish-reason"),
+            Some(_) => "tool-calls".to_owned(),
         };
         let mut output = json!({
             "model": self.of_result("model"),
@@ -552,9 +585,20 @@ impl View {
         output
     }
 
+    /// Returns why the model ended its last turn: `stop`, `length`, `tool-calls`, `content-filter`, or a word of the provider.
+    fn model_reason(&self, key: &str) -> String {
+        match self.of_result(key).as_str() {
+            Some(reason) if !reason.is_empty() => reason.replace('_', "-"),
+            Some(_) | None => "stop".to_owned(),
+        }
+    }
+
     fn error(&self) -> Json {
         if self.state != State::Failed {
             return Json::Null;
+        }
+        if let Some(stuck) = &self.stuck {
+            return json!({"code": stuck::CODE, "message": stuck.message(&self.row.id)});
         }
         let error = self
             .row
@@ -716,6 +760,7 @@ pub async fn runs(
     filter: &Filter,
 ) -> Result<Page<RunSummary>, ApiError> {
     let waiting = asking(engine).await?;
+    let stuck = stuck::all(engine, &waiting).await?;
     let mut page = Page {
         data: Vec::new(),
         total: 0,
@@ -732,7 +777,10 @@ pub async fn runs(
             let Some(origin) = origin(&run.flow) else {
                 continue;
             };
-            let state = state_of(run.status, waiting.contains(&run.id));
+            let state = match stuck.contains(&run.id) {
+                true => State::Failed,
+                false => state_of(run.status, waiting.contains(&run.id)),
+            };
             if !filter.takes(&origin, state) {
                 continue;
             }

@@ -1,4 +1,6 @@
-//! Streamed generations whose client left before their end.
+//! Streamed generations whose stream did not reach its end: the client left, or the server was killed.
+//!
+//! A stream is noted when it begins, and forgotten when it ends well.
 
 use flowstone_engine::Engine;
 use flowstone_engine::ids::RunId;
@@ -9,7 +11,7 @@ use crate::rows::Rows;
 
 const LEFT: Rows = Rows("flowstone_api_left_streams");
 
-/// Notes that the client of a generation left.
+/// Notes that a generation is streamed.
 ///
 /// # Errors
 /// When the store cannot be written.
@@ -18,7 +20,16 @@ pub async fn note(engine: &Engine, run: &RunId) -> Result<(), ApiError> {
     Ok(LEFT.put(engine, run.as_str(), &row).await?)
 }
 
-/// Tells whether the client of a generation left before its end.
+/// Notes that the stream of a generation reached its end.
+///
+/// # Errors
+/// When the store cannot be written.
+pub async fn forget(engine: &Engine, run: &RunId) -> Result<(), ApiError> {
+    LEFT.delete(engine, run.as_str()).await?;
+    Ok(())
+}
+
+/// Tells whether the stream of a generation did not reach its end.
 ///
 /// # Errors
 /// When the store cannot be read.

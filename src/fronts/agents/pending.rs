@@ -9,9 +9,9 @@ use flowstone_engine::waits::Caller;
 use serde_json::{Value as Json, json};
 
 use super::codes;
-use super::error::ApiError;
+use super::error::{ApiError, Refusal};
 use super::generations::{State, Who};
-use super::sessions::Session;
+use super::sessions::{Draft, Session};
 use crate::rows::Rows;
 
 /// The messages to answer, by `SESSION.MESSAGE`.
@@ -31,6 +31,19 @@ pub struct Received {
     pub run: Option<RunId>,
     /// Whether the message waits for the delay of the session, or for the end of its generation.
     pub is_delayed: bool,
+}
+
+impl Received {
+    /// Adds the place of the message in the conversation.
+    async fn place(
+        &mut self,
+        engine: &Engine,
+        session: &Session,
+        draft: &Draft,
+    ) -> Result<(), ApiError> {
+        self.message["position"] = json!(session.position(engine, draft).await?);
+        Ok(())
+    }
 }
 
 /// Adds a message of the user, and answers it if the session does so by itself: after the generation that is not over, if there is
@@ -54,9 +67,9 @@ pub async fn receive(
     };
     if draft.is_stored || !session.generates_by_itself() {
         session.add(engine, &draft).await?;
+        received.place(engine, session, &draft).await?;
         return Ok(received);
     }
-    let context = body.get("tool_context").cloned();
     let delay_ms = session.delay_ms();
     let due_ms = engine.now_ms().saturating_add(delay_ms.unwrap_or(GRACE_MS));
     let mut row = json!({
@@ -66,17 +79,16 @@ pub async fn receive(
         "due_ms": due_ms,
         "started_by": who.started_by,
         "token": who.token,
-        "tool_context": context,
     });
     // Before the message, so that it is answered even if the server is killed now.
     PENDING.put(engine, &key, &row).await?;
     session.add(engine, &draft).await?;
+    received.place(engine, session, &draft).await?;
     received.is_delayed = delay_ms.is_some();
     if received.is_delayed {
         return Ok(received);
     }
-    let request = json!({"tool_context": context});
-    match session.generate(engine, who, request).await {
+    match session.generate(engine, who, json!({})).await {
         Ok(run) => received.run = Some(run),
         Err(error) if is_busy(&error) => {
             row["due_ms"] = json!(engine.now_ms());
@@ -148,10 +160,20 @@ async fn answer(engine: &Engine, row: &Json) -> Result<Option<i64>, ApiError> {
                 "a message is not answered: {}",
                 refusal.message
             );
+            note(engine, row, &refusal).await?;
         }
     }
     PENDING.delete(engine, text(row, "key")).await?;
     Ok(None)
+}
+
+/// Notes in the session of a row why its message is not answered, if there is still such a session.
+async fn note(engine: &Engine, row: &Json, refusal: &Refusal) -> Result<(), ApiError> {
+    match Session::find(engine, text(row, "agent_id"), text(row, "session_id")).await {
+        Ok(session) => session.note_refusal(engine, refusal).await,
+        Err(ApiError::Refused(_)) => Ok(()),
+        Err(error) => Err(error),
+    }
 }
 
 /// Starts a generation, unless there is nothing to answer. Returns the state of a generation that is not over.
@@ -171,6 +193,8 @@ async fn start(engine: &Engine, row: &Json) -> Result<Option<State>, ApiError> {
         token: row["token"].as_str().map(str::to_owned),
         narrowed: None,
     };
-    let request = json!({"tool_context": row["tool_context"]});
-    session.generate(engine, &who, request).await.map(|_| None)
+    session
+        .generate(engine, &who, json!({}))
+        .await
+        .map(|_| None)
 }

@@ -7,37 +7,44 @@ use std::collections::HashSet;
 
 use flowstone_engine::Engine;
 use flowstone_engine::ids::RunId;
-use flowstone_engine::ports::{RunQuery, RunStatus, RunSummary};
+use flowstone_engine::ports::{RunQuery, RunSummary};
 
 use super::compile::{origin, slug};
 use super::error::ApiError;
-use super::ids;
 use super::records::Record;
+use super::{ids, pauses, stuck};
 
 /// Number of runs that are read at a time.
 const PAGE: usize = 500;
-/// The states of a run that is not over.
-const STATUSES: [RunStatus; 4] = [
-    RunStatus::FailedCompensating,
-    RunStatus::Queued,
-    RunStatus::Running,
-    RunStatus::Waiting,
-];
-
-/// Refuses to delete an agent with a generation that is not over.
+/// Refuses to delete an agent with a generation that is not over. One in quarantine, or that waits for one there, does not count.
 ///
 /// # Errors
 /// E1262, with the generation.
 pub async fn refuse_of_agent(engine: &Engine, agent: &Record) -> Result<(), ApiError> {
     let flow = slug(agent.project(), agent.id());
-    let query = RunQuery {
+    let mut query = RunQuery {
         flow: Some(flow),
-        limit: 1,
         ..unfinished()
     };
-    match engine.summaries(query).await?.first() {
-        None => Ok(()),
-        Some(run) => Err(in_use("agent", &run.id)),
+    loop {
+        let found = engine.summaries(query.clone()).await?;
+        for run in &found {
+            if !is_stuck(engine, run).await? {
+                return Err(in_use("agent", &run.id));
+            }
+        }
+        if found.len() < PAGE {
+            return Ok(());
+        }
+        query.after = found.last().map(|run| run.id.clone());
+    }
+}
+
+async fn is_stuck(engine: &Engine, run: &RunSummary) -> Result<bool, ApiError> {
+    let row = engine.run(&run.id).await?;
+    match stuck::of(engine, &row).await? {
+        Some(stuck) if stuck.run != run.id => Ok(pauses::of_tree(engine, &run.id).await?.is_none()),
+        stuck => Ok(stuck.is_some()),
     }
 }
 
@@ -53,18 +60,23 @@ pub async fn refuse_of_flow(
     let Some(name) = name else {
         return Ok(());
     };
+    // Programs without the name.
     let mut known: HashSet<String> = HashSet::new();
     let mut query = unfinished();
     loop {
         let found = engine.summaries(query.clone()).await?;
         for run in found.iter().filter(|run| is_of(run, record)) {
             let program = engine.run(&run.id).await?.program;
-            if !known.insert(program.clone()) {
+            if known.contains(&program) {
                 continue;
             }
-            let program = engine.stores().runs.program(&program).await?;
-            if program.is_some_and(|program| program.source.contains(name)) {
-                return Err(in_use(record.kind.noun(), &run.id));
+            let found = engine.stores().runs.program(&program).await?;
+            match found.is_some_and(|it| it.source.contains(name)) {
+                false => {
+                    known.insert(program);
+                }
+                true if is_stuck(engine, run).await? => {}
+                true => return Err(in_use(record.kind.noun(), &run.id)),
             }
         }
         if found.len() < PAGE {
@@ -76,7 +88,7 @@ pub async fn refuse_of_flow(
 
 fn unfinished() -> RunQuery {
     RunQuery {
-        statuses: STATUSES.to_vec(),
+        statuses: stuck::STATUSES.to_vec(),
         limit: PAGE,
         ..RunQuery::default()
     }

@@ -6,6 +6,7 @@
 
 mod activity;
 mod single;
+mod troubles;
 
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ use serde_json::{Map, Value as Json, json};
 
 use super::agent::Agent;
 use super::body::{Body, Kind, Member};
-use super::error::{ApiError, Status};
+use super::error::{ApiError, Refusal, Status};
 use super::generations::{self, State, View, Who};
 use super::records::{Record, Records, Tags};
 use super::{codes, context, documents, ids, knowledge, lineage, outputs, reach, sight};
@@ -100,7 +101,7 @@ pub const MESSAGE: &[Member] = &[
     Member::optional(
         "tool_context",
         Kind::Object,
-        "For the generation that the message starts.",
+        "For the generation that answers the message.",
     ),
 ];
 
@@ -123,6 +124,9 @@ pub const SUBMIT: &[Member] = &[
         "`{tool_call_id, output}` for each call.",
     ),
 ];
+
+/// The member of a message with its own tool context, for the generation that answers it.
+const CONTEXT: &str = "tool_context";
 
 const SHOWN: &[&str] = &["actor_id", "message_delay_seconds", "name", "tool_context"];
 
@@ -259,6 +263,7 @@ pub async fn delete(engine: &Engine, session: &Record) -> Result<(), ApiError> {
     for rows in [MESSAGES, KEYS] {
         rows.delete_under(engine, &prefix).await?;
     }
+    troubles::forget(engine, session).await?;
     activity::forget(engine, session).await
 }
 
@@ -300,8 +305,8 @@ impl Session {
             return Ok(None);
         };
         let id = last["generation_id"].as_str().unwrap_or_default();
-        match generations::find(engine, "generation", id).await {
-            Ok((run, _)) if !run.status.is_final() => Ok(Some(last["created_at"].clone())),
+        match generations::view(engine, id).await {
+            Ok(view) if !view.is_over() => Ok(Some(last["created_at"].clone())),
             Ok(_) | Err(ApiError::Refused(_)) => Ok(None),
             Err(error) => Err(error),
         }
@@ -322,6 +327,7 @@ impl Session {
             members.remove(activity::LAST);
         }
         shown["generating_at"] = self.generating_at(engine).await?.unwrap_or(Json::Null);
+        shown["problems"] = troubles::of(engine, &self.record).await?;
         Ok(shown)
     }
 
@@ -355,8 +361,7 @@ impl Session {
     /// When the store cannot be read.
     pub async fn has_unseen(&self, engine: &Engine) -> Result<bool, ApiError> {
         let rows = self.rows(engine).await?;
-        let seen = rows.iter().filter_map(|row| row["seen"].as_u64()).max();
-        Ok(of_users(&rows) > seen.unwrap_or(0))
+        Ok(unseen(&rows).next().is_some())
     }
 
     /// Changes the session.
@@ -429,8 +434,13 @@ impl Session {
     /// When the body is not valid, the caller may not read the document, or the session takes no messages.
     pub async fn draft(&self, engine: &Engine, who: &Who, body: &Json) -> Result<Draft, ApiError> {
         let body = Body::read(body.clone(), MESSAGE)?;
-        check(&body)?;
+        self.check_context(&body)?;
         self.refuse_over(engine)?;
+        if body.text("idempotency_key") == Some("") {
+            let message =
+                "`idempotency_key` must not be empty: leave it out, or give each message its own";
+            return Err(ApiError::invalid(message));
+        }
         let given = body.text("message").filter(|text| !text.is_empty());
         let text = match (given, body.text("document_id")) {
             (Some(text), None) => text.to_owned(),
@@ -444,8 +454,11 @@ impl Session {
             }
         };
         let key = format!("{}.{}", self.record.key(), ids::key(engine));
-        let row = json!({"key": key, "role": "user", "content": text, "document_id": body.get("document_id"),
-                         "created_at": instant(engine.now_ms())});
+        let mut row = json!({"key": key, "role": "user", "content": text, "document_id": body.get("document_id"),
+                             "created_at": instant(engine.now_ms())});
+        if let Some(context) = body.get("tool_context") {
+            row[CONTEXT] = context.clone();
+        }
         if let Some(given) = body.text("idempotency_key") {
             let known = format!("{}.{given}", self.record.key());
             if !KEYS.insert(engine, &known, &row).await?
@@ -466,6 +479,31 @@ impl Session {
             is_new: true,
             is_stored: false,
         })
+    }
+
+    /// Checks the tool context of a message, alone and with that of the session: both are sent with one generation.
+    fn check_context(&self, body: &Body) -> Result<(), ApiError> {
+        check(body)?;
+        let Some(given) = body.get(CONTEXT).and_then(Json::as_object) else {
+            return Ok(());
+        };
+        let mut all = self.own_context();
+        all.extend(given.clone());
+        context::check(&all)
+    }
+
+    fn own_context(&self) -> Map<String, Json> {
+        let own = self.record.get(CONTEXT).and_then(Json::as_object);
+        own.cloned().unwrap_or_default()
+    }
+
+    /// Returns the place of a stored message in the conversation. A generation that is in progress has its place, too.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn position(&self, engine: &Engine, draft: &Draft) -> Result<usize, ApiError> {
+        let rows = self.rows(engine).await?;
+        Ok(rows.partition_point(|row| row["key"].as_str() < Some(draft.key())))
     }
 
     /// Stores a message of the user.
@@ -522,7 +560,7 @@ impl Session {
         let actor = self.actor(engine).await?;
         let request = json!({
             "messages": messages.collect::<Vec<_>>(),
-            "tool_context": self.context(actor.as_ref(), &body),
+            "tool_context": self.context(actor.as_ref(), &rows, &body),
         });
         let mut more = Map::new();
         if let Some(model) = body.get("model") {
@@ -562,8 +600,17 @@ impl Session {
         if !is_new {
             return Err(busy(&ids::generation(&run)));
         }
+        troubles::forget(engine, &self.record).await?;
         self.touch(engine).await?;
         Ok(run)
+    }
+
+    /// Notes why no generation answers the last messages.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub async fn note_refusal(&self, engine: &Engine, refusal: &Refusal) -> Result<(), ApiError> {
+        troubles::note(engine, &self.record, refusal).await
     }
 
     /// Gives the generation of the session the outputs of client tools.
@@ -630,12 +677,18 @@ impl Session {
         Ok(())
     }
 
-    /// Returns the tool context of a generation: that of the request over that of the session, then what the server sets.
-    fn context(&self, actor: Option<&Record>, body: &Body) -> Json {
-        let mut context = Map::new();
-        for given in [self.record.get("tool_context"), body.get("tool_context")] {
-            context.extend(given.and_then(Json::as_object).cloned().unwrap_or_default());
+    /// Returns the tool context of a generation: that of the session, of the messages that it answers, and of the request, then what the
+    /// server sets. Later ones replace earlier ones.
+    fn context(&self, actor: Option<&Record>, rows: &[Json], body: &Body) -> Json {
+        let mut context = self.own_context();
+        for row in unseen(rows) {
+            context = context::after(
+                Some(&context),
+                row[CONTEXT].as_object().unwrap_or(&Map::new()),
+            );
         }
+        let given = body.get(CONTEXT).and_then(Json::as_object);
+        context.extend(given.cloned().unwrap_or_default());
         let mut own = vec![("sessionId", self.record.id().to_owned())];
         if let Some(actor) = self.record.text("actor_id") {
             own.push(("actorId", actor.to_owned()));
@@ -654,9 +707,11 @@ impl Session {
 /// Returns the messages of these rows. A generation that is not completed has none.
 async fn messages_of(engine: &Engine, rows: &[Json]) -> Result<Vec<Json>, ApiError> {
     let mut messages = Vec::new();
-    for row in rows {
+    for (position, row) in rows.iter().enumerate() {
         let Some(generation) = row["generation_id"].as_str() else {
-            messages.push(message(row));
+            let mut message = message(row);
+            message["position"] = json!(position);
+            messages.push(message);
             continue;
         };
         let view = generations::view(engine, generation).await?;
@@ -667,11 +722,9 @@ async fn messages_of(engine: &Engine, rows: &[Json]) -> Result<Vec<Json>, ApiErr
                 "document_id": Json::Null,
                 "generation_id": generation,
                 "created_at": row["created_at"],
+                "position": position,
             }));
         }
-    }
-    for (idx, message) in messages.iter_mut().enumerate() {
-        message["position"] = json!(idx);
     }
     Ok(messages)
 }
@@ -710,6 +763,14 @@ async fn is_written(engine: &Engine, key: &str) -> Result<bool, ApiError> {
     Ok(false)
 }
 
+/// Returns the messages of users that no generation has seen.
+fn unseen(rows: &[Json]) -> impl Iterator<Item = &Json> {
+    let seen = rows.iter().filter_map(|row| row["seen"].as_u64()).max();
+    let seen = usize::try_from(seen.unwrap_or(0)).unwrap_or(usize::MAX);
+    let users = rows.iter().filter(|row| !row["generation_id"].is_string());
+    users.skip(seen)
+}
+
 /// Returns the number of messages of users.
 fn of_users(rows: &[Json]) -> u64 {
     let users = rows.iter().filter(|row| !row["generation_id"].is_string());
@@ -732,6 +793,7 @@ fn message(row: &Json) -> Json {
     let mut shown = row.clone();
     if let Some(members) = shown.as_object_mut() {
         members.remove("key");
+        members.remove(CONTEXT);
     }
     shown
 }

@@ -25,6 +25,8 @@ pub(super) struct Record {
     failed_connections: Vec<Value>,
 }
 
+/// Why the model ended its last turn, where the loop ended for another reason.
+const TURN_REASON: &str = "turn-finish-reason";
 const FAILED_CONNECTIONS: &str = "failed-connections";
 
 /// Keys of the last turn that the result includes.
@@ -141,9 +143,14 @@ impl Ending {
         Ending::new(content_of(reply), reason.as_deref().unwrap_or("stop"))
     }
 
-    /// A limit ended it.
+    /// A limit ended it. The model's own reason for its last turn is kept.
     pub(super) fn cut(reply: &Value, reason: &str) -> Ending {
-        Ending::new(content_of(reply), reason)
+        let own = reply.get("finish-reason").and_then(name_of);
+        let own = own.map(|own| (TURN_REASON, Value::from(&*own)));
+        Ending {
+            more: own.into_iter().collect(),
+            ..Ending::new(content_of(reply), reason)
+        }
     }
 
     /// It ended with an error.
@@ -191,11 +198,11 @@ impl Ending {
     }
 
     #[must_use]
-    pub(super) fn because(self, reason: &str) -> Ending {
-        Ending {
-            reason: reason.to_owned(),
-            ..self
-        }
+    pub(super) fn because(mut self, reason: &str) -> Ending {
+        self.more
+            .push((TURN_REASON, Value::from(self.reason.as_str())));
+        self.reason = reason.to_owned();
+        self
     }
 
     /// Returns a warning if a limit ended the loop before the model had answered.

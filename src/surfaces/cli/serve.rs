@@ -219,6 +219,7 @@ impl Watch for Lines {
                 fields: json!({"runs": runs}),
                 is_wrong: false,
             },
+            WorkerEvent::Skipped { run, flow, error } => skipped(run, flow, error),
             WorkerEvent::Executed {
                 run,
                 flow,
@@ -283,6 +284,16 @@ fn executed(run: &RunId, flow: &str, outcome: &RunOutcome, millis: i64) -> Messa
         text: format!("run {run} {flow} {status}{detail} ({millis} ms)"),
         fields,
         is_wrong: matches!(outcome, RunOutcome::Failed(_) | RunOutcome::Stuck { .. }),
+    }
+}
+
+fn skipped(run: &RunId, flow: &str, error: &EngineError) -> Message {
+    let report = of_engine_error(error);
+    Message {
+        event: "skipped",
+        text: format!("run {run} {flow} is skipped\n{}", report.draw().trim_end()),
+        fields: json!({"run": run.as_str(), "flow": flow, "error": report.to_json()}),
+        is_wrong: true,
     }
 }
 

@@ -12,6 +12,7 @@ mod knowledge;
 mod nouns;
 mod openapi;
 mod records;
+mod sent;
 mod sessions;
 mod stream;
 mod tags;

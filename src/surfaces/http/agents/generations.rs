@@ -113,6 +113,9 @@ async fn generate(
         .ask(async move |cx: &EngineContext| {
             let agent = Agent::find(&cx.engine, &id).await?;
             let run = generations::start(&cx.engine, &agent, &who, body).await?;
+            if is_streamed {
+                generations::note_streamed(&cx.engine, &run).await?;
+            }
             let live = generations::live(&cx.engine, &run);
             Ok::<_, ApiError>((Followed::of(cx, &run, &agent), live))
         })

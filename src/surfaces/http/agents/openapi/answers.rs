@@ -201,6 +201,10 @@ fn records() -> Map<String, Json> {
                 ("generating_at", nullable(instant())),
                 ("last_activity_at", instant()),
                 (
+                    "problems",
+                    json!({"type": "array", "items": session_problem()}),
+                ),
+                (
                     "status",
                     json!({"type": "string", "enum": ["closed", "expired", "open"]}),
                 ),
@@ -369,6 +373,19 @@ fn agent_message() -> Json {
         ("role", json!({"type": "string", "enum": ["assistant"]})),
         ("content", text_or_null()),
         ("model", text_or_null()),
+    ])
+}
+
+/// Returns the schema of the reason why the last messages of a session are not answered.
+fn session_problem() -> Json {
+    object(&[
+        (
+            "type",
+            json!({"type": "string", "enum": ["generation_refused"]}),
+        ),
+        ("code", text()),
+        ("message", text()),
+        ("created_at", instant()),
     ])
 }
 
