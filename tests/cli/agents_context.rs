@@ -46,11 +46,7 @@ fn a_context_that_contradicts_the_session_is_refused_with_the_message() {
 fn the_context_of_messages_is_that_of_the_generation_that_answers_them() {
     let agents = Agents::serve();
     let look = agents.http_tool("look");
-    let agent = agents.agent(
-        "call look\nsay hi\ncall look\nsay again",
-        &[&look],
-        json!({}),
-    );
+    let agent = agents.agent("call look\ncall look\nsay hi", &[&look], json!({}));
     let at = session(&agents, &agent, &json!({"tool_context": {"tenant": "t"}}));
     for (message, context) in [
         ("a", json!({"userId": "1", "k": "a"})),
@@ -69,7 +65,7 @@ fn the_context_of_messages_is_that_of_the_generation_that_answers_them() {
     // The next generation answers other messages.
     agents.post(&format!("{at}/messages"), &json!({"message": "c"}));
     agents.post(&format!("{at}/generate"), &json!({}));
-    assert_eq!(agents.tool_requests().len(), 2);
+    assert_eq!(agents.tool_requests().len(), 3);
     let found = ["tenant", "userid", "k"].map(|key| header(&agents, key));
     assert_eq!(found, [Some("t".to_owned()), None, None]);
 }

@@ -126,6 +126,10 @@ fn a_generation_that_waits_for_one_in_quarantine_is_failed_and_agents_can_be_del
     let at = format!("/agents/{outer}/sessions/{session}");
     agents.post(&format!("{at}/messages"), &json!({"message": "x"}));
     let agents = killer.until_quarantine(agents, &format!("{at}/generate"));
+    let ends = Instant::now() + Duration::from_secs(30);
+    while generations(&agents, &outer).is_empty() && Instant::now() < ends {
+        thread::sleep(Duration::from_millis(50));
+    }
     let (above, below) = (generations(&agents, &outer), generations(&agents, &inner));
     assert_eq!((above.len(), below.len()), (1, 1), "{above:?} {below:?}");
     assert_eq!(above[0]["error"]["code"], "QUARANTINED", "{above:?}");
