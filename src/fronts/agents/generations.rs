@@ -1,5 +1,7 @@
 //! Generations: runs of agents' flows, in the words of the agents API.
 
+mod members;
+
 use std::collections::HashSet;
 use std::rc::Rc;
 
@@ -17,7 +19,7 @@ use flowstone_model::json::to_json;
 use serde_json::{Map, Value as Json, json};
 
 use super::agent::Agent;
-use super::body::{Body, Kind, Member};
+use super::body::Body;
 use super::codes;
 use super::compile::{self, Origin, Start, origin};
 use super::context;
@@ -31,6 +33,7 @@ use super::rights::Rights;
 use super::sight::Sight;
 use super::stuck::{self, Stuck};
 use super::{ids, knowledge, left, pauses, providers, wording};
+pub use members::GENERATE;
 
 /// The depth of nested generations, unless a request says otherwise.
 pub const MAX_DEPTH: i64 = 10;
@@ -38,49 +41,6 @@ pub const MAX_DEPTH: i64 = 10;
 const PAGE: usize = 500;
 /// The default and the maximum number of records in a list.
 pub const LIMIT: (usize, usize) = (50, 500);
-
-/// The body of a new generation.
-pub const GENERATE: &[Member] = &[
-    Member::optional("active_tool_ids", Kind::Texts, "Instead of the agent's."),
-    Member::optional(
-        "knowledge_config",
-        Kind::Object,
-        "Added to the agent's: lists are united, other members replaced.",
-    ),
-    Member::optional(
-        "max_call_depth",
-        Kind::Int(0, MAX_DEPTH),
-        "The depth of nested generations; 10 if it is left out.",
-    ),
-    Member::optional(
-        "messages",
-        Kind::Objects,
-        "The conversation so far: `{role, content}`.",
-    ),
-    Member::optional(
-        "project_id",
-        Kind::Text,
-        "Must be the project of the agent.",
-    ),
-    Member::optional(
-        "prompt",
-        Kind::Text,
-        "A message of the user, after `messages`.",
-    ),
-    Member::optional("step_rules", Kind::Objects, "Instead of the agent's."),
-    Member::optional("stop_conditions", Kind::Objects, "Instead of the agent's."),
-    Member::optional(
-        "stream",
-        Kind::Flag,
-        "Whether the answer is a stream of server-sent events.",
-    ),
-    Member::optional("tool_choice", Kind::TextOrObject, "Instead of the agent's."),
-    Member::optional(
-        "tool_context",
-        Kind::Object,
-        "Texts that are sent to the servers of tools as headers.",
-    ),
-];
 
 /// Who starts a generation or answers one.
 #[derive(Debug, Clone)]

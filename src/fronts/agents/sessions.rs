@@ -5,6 +5,7 @@
 //! crash.
 
 mod activity;
+mod members;
 mod single;
 mod troubles;
 
@@ -18,12 +19,14 @@ use flowstone_engine::{Engine, Submitted};
 use serde_json::{Map, Value as Json, json};
 
 use super::agent::Agent;
-use super::body::{Body, Kind, Member};
+use super::body::Body;
 use super::error::{ApiError, Refusal, Status};
 use super::generations::{self, State, View, Who};
 use super::records::{Record, Records, Tags};
 use super::{codes, context, documents, ids, knowledge, lineage, outputs, reach, sight};
 use crate::rows::Rows;
+use members::STATUS;
+pub use members::{CREATE, GENERATE, MESSAGE, SUBMIT, UPDATE};
 
 /// The messages, by session and time.
 const MESSAGES: Rows = Rows("flowstone_api_messages");
@@ -31,99 +34,6 @@ const MESSAGES: Rows = Rows("flowstone_api_messages");
 const WRITTEN_TRIES: usize = 50;
 /// The messages by idempotency key.
 const KEYS: Rows = Rows("flowstone_api_message_keys");
-
-/// The body of a new session.
-pub const CREATE: &[Member] = &[
-    Member::optional("actor_id", Kind::Text, "The actor."),
-    Member::optional(
-        "auto_generate",
-        Kind::Flag,
-        "Whether a message starts a generation.",
-    ),
-    Member::optional(
-        "inactivity_ttl_seconds",
-        Kind::Int(0, 31_536_000),
-        "After how long without a message the session expires; 0 for never.",
-    ),
-    Member::optional(
-        "message_delay_seconds",
-        Kind::Int(0, 86_400),
-        "How long a message waits for others before they are answered, with `auto_generate`; 0 for not at all.",
-    ),
-    Member::optional("name", Kind::Name, "The name."),
-    Member::optional(
-        "tool_context",
-        Kind::Object,
-        "Texts that are sent to the servers of tools as headers.",
-    ),
-];
-
-const STATUS: Member = Member::kept(
-    "status",
-    Kind::OneOf(&["closed", "expired", "open"]),
-    "Whether the session takes messages.",
-);
-
-/// The body of changes of a session.
-pub const UPDATE: &[Member] = &[
-    Member::optional(
-        "auto_generate",
-        Kind::Flag,
-        "Whether a message starts a generation.",
-    ),
-    Member::optional(
-        "message_delay_seconds",
-        Kind::Int(0, 86_400),
-        "How long a message waits for others before they are answered, with `auto_generate`; 0 for not at all.",
-    ),
-    Member::optional("name", Kind::Name, "The name."),
-    STATUS,
-    Member::optional(
-        "tool_context",
-        Kind::Object,
-        "Texts that are sent to the servers of tools as headers.",
-    ),
-];
-
-/// The body of a message.
-pub const MESSAGE: &[Member] = &[
-    Member::optional(
-        "document_id",
-        Kind::Text,
-        "The document whose text is the message.",
-    ),
-    Member::optional(
-        "idempotency_key",
-        Kind::Text,
-        "The same key adds one message to the session.",
-    ),
-    Member::optional("message", Kind::Text, "The text."),
-    Member::optional(
-        "tool_context",
-        Kind::Object,
-        "For the generation that answers the message.",
-    ),
-];
-
-/// The body of a generation of a session.
-pub const GENERATE: &[Member] = &[
-    Member::optional("model", Kind::Text, "Instead of the agent's model."),
-    Member::optional(
-        "tool_context",
-        Kind::Object,
-        "Texts that are sent to the servers of tools as headers.",
-    ),
-];
-
-/// The body of outputs of client tools.
-pub const SUBMIT: &[Member] = &[
-    Member::required("generation_id", Kind::Text, "The generation."),
-    Member::required(
-        "tool_outputs",
-        Kind::Objects,
-        "`{tool_call_id, output}` for each call.",
-    ),
-];
 
 /// The member of a message with its own tool context, for the generation that answers it.
 const CONTEXT: &str = "tool_context";
