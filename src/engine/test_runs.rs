@@ -9,6 +9,7 @@ mod evidence;
 use std::future::Future;
 use std::pin::pin;
 use std::rc::Rc;
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use flowstone_lang::value::Value;
@@ -112,8 +113,8 @@ impl<E: Into<EngineError>> From<E> for TestRefusal {
 }
 
 impl Engine {
-    /// Runs a flow as a test until it is over, waits for an answer, or its time is over; reads what it did; and ends it. The
-    /// future must be awaited to its end: `stop` ends it early.
+    /// Runs a flow as a test until it is over, waits for an answer, or its time is over; reads what it did; and ends it. `stop`
+    /// ends it early, with what the run has to clean up. If the future is dropped, the run is terminated.
     ///
     /// # Errors
     /// When the test is not started, or a store fails.
@@ -144,6 +145,10 @@ impl Engine {
             self.request_end(&run, INTERRUPTED).await?;
             return Err(refusal);
         }
+        let mut left = Left {
+            engine: self,
+            run: Some(run.clone()),
+        };
         let end = self.execute_test(&run, &start, observer.clone()).await;
         let evidence = match &end {
             Ok(_) => self.evidence_of(&run).await,
@@ -154,6 +159,7 @@ impl Engine {
             Ok(_) => OVER,
         };
         self.end_test(&run, reason, observer).await?;
+        left.run = None;
         Ok(TestRun {
             row: self.run_row(&run).await?,
             end: end?,
@@ -284,6 +290,27 @@ impl Engine {
             }
         }
         Ok(())
+    }
+}
+
+/// A test whose caller may go away: a step that is cancelled, or whose time is over, drops the test that it runs.
+struct Left<'a> {
+    engine: &'a Engine,
+    /// The run, until it has ended.
+    run: Option<RunId>,
+}
+
+impl Drop for Left<'_> {
+    fn drop(&mut self) {
+        let Some(run) = self.run.take() else {
+            return;
+        };
+        let (runs, now_ms) = (&self.engine.services.stores.runs, self.engine.now_ms());
+        // The first poll hands the change to the store, and nobody waits for its answer.
+        let mut ending = pin!(runs.terminate(&run, INTERRUPTED, now_ms));
+        let _ = ending
+            .as_mut()
+            .poll(&mut Context::from_waker(Waker::noop()));
     }
 }
 

@@ -196,16 +196,20 @@ fn overrides_of_a_spec_make_a_tool_ask_and_never_keep_it_from_asking() {
     assert_eq!(ran.code, Some(3), "{ran:?}");
     let mut tool = function("lookup");
     tool["mode_override"] = json!("read_only");
-    let scratch = project(&one(llm("CALL", &[tool]), json!({"functions": ["lookup"]})));
-    scratch.write(
-        "lookup.edn",
-        LOOKUP.replace(
-            ":graph/agent-tool true",
-            ":graph/agent-tool true :graph/agent-tool-mode :read-write",
-        ),
-    );
-    let ran = scratch.run(&["run", "agent.json", "--input", r#"{"message": "hi"}"#]);
-    assert_eq!(ran.code, Some(3), "{ran:?}");
+    // A mode that is not understood does not open the door.
+    for mode in [":read-write", ":write", "\"readwrite\"", "true"] {
+        let scratch = project(&one(
+            llm("CALL", &[tool.clone()]),
+            json!({"functions": ["lookup"]}),
+        ));
+        let marks = format!(":graph/agent-tool true :graph/agent-tool-mode {mode}");
+        scratch.write(
+            "lookup.edn",
+            LOOKUP.replace(":graph/agent-tool true", &marks),
+        );
+        let ran = scratch.run(&["run", "agent.json", "--input", r#"{"message": "hi"}"#]);
+        assert_eq!(ran.code, Some(3), "{mode}: {ran:?}");
+    }
 }
 
 /// A name in a spec is data wherever it ends up in the flow.

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use flowstone_engine::ExecuteOptions;
 use flowstone_engine::ids::RunId;
 use flowstone_engine::observer::NoObserver;
-use flowstone_engine::ports::{RunStatus, WaitFilter, WaitRow};
+use flowstone_engine::ports::{RunQuery, RunStatus, WaitFilter, WaitRow};
 use flowstone_fronts::kit::tools::query_spans;
 use flowstone_model::codec;
 use flowstone_model::json::to_json;
@@ -349,6 +349,39 @@ fn a_run_tests_its_own_flow_and_a_test_changes_nothing() {
         let codes = calls(&project, &tested.id).await;
         assert_eq!(codes[0]["result"]["code"], "refused_in_test", "{codes:?}");
         assert_eq!(head(&project).await.map(|it| it.0), Some(1));
+    });
+}
+
+#[test]
+fn a_test_ends_with_the_step_that_runs_it() {
+    run(async {
+        let project = project("", ":kit {:permissions {:test_run :allow}}");
+        let text = format!(
+            "{{:slug :{SLUG} :invocations {{:default {{:inputs [{{:name :slow :type :boolean :required false}}]}}}}
+              :flow '(if (:slow (flow/input))
+                       (flow/step :sleep :nap {{:duration \"20s\"}})
+                       (try (flow/step :kit :call {{:tool \"test_run\" :arguments {{:inputs {{:slow true}}}} :timeout \"500ms\"}})
+                         (catch Exception e (:kind (ex-data e)))))}}"
+        );
+        project.commit(SLUG, &text).await;
+        let run = start(&project, &text).await;
+        let outer = project.engine.run(&run).await.expect("the run");
+        assert_eq!(
+            outer.result.as_deref(),
+            Some(":timeout"),
+            "{:?}",
+            outer.error
+        );
+        let query = RunQuery {
+            started_by: Some("test".to_owned()),
+            ..RunQuery::default()
+        };
+        let tests = project.stores.runs.summaries(query).await.expect("runs");
+        assert_eq!(tests.len(), 1);
+        assert_eq!(tests[0].status, RunStatus::Terminated);
+        // The next test of the flow is not refused.
+        let answer = project.test(json!({"inputs": {}})).await;
+        assert_ne!(answer["code"], "limit_exceeded", "{answer}");
     });
 }
 

@@ -125,9 +125,13 @@ fn function_of_flow(project: ProjectView<'_>, name: &str) -> Option<FunctionTool
             .or(flow.description.as_deref())
             .unwrap_or_default()
             .to_owned(),
-        mode: named("graph/agent-tool-mode")
-            .and_then(|name| Mode::named(&name))
-            .unwrap_or_default(),
+        // What is not understood counts as writing, so that a person approves it.
+        mode: match mark("graph/agent-tool-mode") {
+            None => Mode::default(),
+            Some(_) => named("graph/agent-tool-mode")
+                .and_then(|name| Mode::named(&name))
+                .unwrap_or(Mode::ReadWrite),
+        },
         exposed_to: named("graph/agent-tool-exposed-to")
             .and_then(|name| Audience::named(&name))
             .unwrap_or_default(),

@@ -7,6 +7,7 @@ use rusqlite::{Connection, params, params_from_iter};
 use serde_json::json;
 
 use super::super::failure::failed;
+use super::super::snapshot::Snapshot;
 use super::docs;
 
 /// Number of words in a snippet.
@@ -16,6 +17,8 @@ pub(crate) fn by_words(db: &Connection, query: &WordQuery) -> Result<Vec<SearchH
     let Some(expression) = expression(&query.terms, query.all) else {
         return Ok(Vec::new());
     };
+    // A document that is indexed anew meanwhile has another number.
+    let _snapshot = Snapshot::begin(db)?;
     let name = query.target.name();
     let mut values = vec![Sql::Text(expression.clone())];
     let mut sql = format!("SELECT search_{name}.rowid, search_{name}.rank FROM search_{name}");

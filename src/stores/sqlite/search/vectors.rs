@@ -13,6 +13,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use serde_json::json;
 
 use super::super::failure::failed;
+use super::super::snapshot::Snapshot;
 use super::ask::one_line;
 use super::docs;
 
@@ -153,6 +154,8 @@ impl PartialOrd for Candidate {
 }
 
 pub(crate) fn nearest(db: &Connection, query: &VectorQuery) -> Result<Vec<SearchHit>, StoreError> {
+    // A document that is indexed anew meanwhile has another number.
+    let _snapshot = Snapshot::begin(db)?;
     if !is_model(db, &query.model)? {
         return Ok(Vec::new());
     }
