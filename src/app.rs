@@ -14,7 +14,7 @@ use flowstone_flow::flow::Flow;
 use flowstone_flow::natives;
 use flowstone_flow::permission::{Permissions, TrustedFlow};
 use flowstone_flow::step::{Gate, LocalFuture, Step, StepError};
-use flowstone_fronts::FORMATS;
+use flowstone_fronts::{ANSWER_RULES, FORMATS};
 use flowstone_lang::session::Session;
 use flowstone_lang::value::{Result as Evaluated, Signal, Value};
 use flowstone_project::connections;
@@ -248,6 +248,7 @@ impl Flowstone {
             telemetry: telemetry::port(),
             durability: settings::of_durability(&settings),
             formats: FORMATS,
+            answer_rules: ANSWER_RULES,
             limits: limits(&settings, project),
             permissions: Arc::new(permissions(&settings, project)?),
             settings,

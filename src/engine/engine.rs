@@ -24,8 +24,8 @@ use crate::limits::Limits;
 use crate::natives;
 use crate::permission::Permissions;
 use crate::ports::{
-    Clock, Durability, Exchanges, NoSecrets, NoTelemetry, NoVault, Random, RunFilter, RunRow,
-    Scratch, Secrets, Stores, SystemRandom, Telemetry, Vault, mix,
+    AnswerRules, Clock, Durability, Exchanges, NoSecrets, NoTelemetry, NoVault, Random, RunFilter,
+    RunRow, Scratch, Secrets, Stores, SystemRandom, Telemetry, Vault, mix,
 };
 use crate::scoped::scoped;
 use crate::sessions::Sessions;
@@ -66,6 +66,8 @@ pub struct EngineConfig {
     pub durability: Durability,
     /// Formats of other files that flows can call.
     pub formats: Formats,
+    /// What the fronts say about answers to their waits.
+    pub answer_rules: AnswerRules,
 }
 
 impl EngineConfig {
@@ -92,6 +94,7 @@ impl EngineConfig {
             limits: Limits::default(),
             durability: Durability::Full,
             formats: &[],
+            answer_rules: AnswerRules::default(),
         }
     }
 }

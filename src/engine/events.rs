@@ -86,6 +86,7 @@ impl Engine {
                 dedup: None,
                 keep: answer.keep,
                 durability: Durability::Full,
+                rules: self.services.answer_rules,
                 now_ms,
             });
         }

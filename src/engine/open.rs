@@ -40,6 +40,7 @@ impl Engine {
             test: config.bindings.test,
             scratch: None,
             formats: config.formats,
+            answer_rules: config.answer_rules,
             installation: None,
         };
         let of_runs = Services {

@@ -436,6 +436,7 @@ impl Engine {
             dedup: how.dedup,
             keep: how.keep,
             durability: how.durability,
+            rules: self.services.answer_rules,
             now_ms: self.services.clock.now_ms(),
         };
         let runs = |waits: Vec<WaitRow>| {

@@ -6,6 +6,7 @@
 
 use flowstone_flow::format::Formats;
 use flowstone_flow::step::Step;
+use flowstone_model::waits::AnswerRules;
 
 mod address;
 pub mod agents;
@@ -24,3 +25,6 @@ pub fn steps() -> Vec<Box<dyn Step>> {
 
 /// The formats of files that flows and agents call like flow files.
 pub const FORMATS: Formats = &[&graph::GraphFormat, &tree::TreeFormat];
+
+/// What the fronts say about answers to their waits, whichever surface takes them.
+pub const ANSWER_RULES: AnswerRules = AnswerRules::new(&[tree::check_answer]);

@@ -4,6 +4,7 @@
 //! the journal has every answer, the store decides which of two drivers was first, and replay rebuilds the state. This
 //! module knows neither the command line nor MCP; [`tools`] lists what both offer.
 
+mod answers;
 mod check;
 pub mod compile;
 mod document;
@@ -22,6 +23,7 @@ mod reach;
 mod scope;
 pub mod tools;
 
+pub use answers::check_answer;
 pub use check::{Checked, check};
 pub use document::Written;
 pub use driver::{Answer, Executor, Start, Trees};

@@ -88,7 +88,7 @@ pub use crate::secret::Secret;
 use crate::table::csv::{ExportCsv, ExportedCsv, StageCsv, StagedCsv};
 use crate::table::{TableOp, TableQuery};
 pub use crate::waits::{
-    CHILD_KEY, Refusal, Target, WaitAnswer, WaitEnding, WaitEvent, WaitRow, WaitState,
+    AnswerRules, CHILD_KEY, Refusal, Target, WaitAnswer, WaitEnding, WaitEvent, WaitRow, WaitState,
 };
 
 /// The future that the methods of ports return.

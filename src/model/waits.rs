@@ -6,6 +6,7 @@ mod answer;
 mod judge;
 mod links;
 mod row;
+mod rules;
 mod shown;
 
 pub(crate) use judge::conditions;
@@ -14,6 +15,7 @@ pub use links::{LinkTarget, LinkTemplate, VARIABLES};
 pub use row::{
     Answered, CHILD_KEY, Refusal, Target, WaitAnswer, WaitEnding, WaitEvent, WaitRow, WaitState,
 };
+pub use rules::{AnswerRule, AnswerRules};
 pub use shown::{Shown, shown};
 
 /// Returns names as a list in the form of a flow.

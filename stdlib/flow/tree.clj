@@ -332,8 +332,16 @@
           (assoc-in [:step-index path] (inc step))
           idle))))
 
+(defn- texts
+  "Returns a value with texts in place of keys that are keywords, as the answers of some programs have them."
+  [value]
+  (cond
+    (map? value) (into {} (map (fn [[key item]] [(if (keyword? key) (subs (str key) 1) key) (texts item)])) value)
+    (coll? value) (mapv texts value)
+    :else value))
+
 (defn- var-written [state {:keys [path value]}]
-  (if-some [var (written (:var state) path value)]
+  (if-some [var (written (:var state) path (texts value))]
     (assoc state :var var :outcome "written")
     (assoc state :outcome "refused")))
 

@@ -2,6 +2,7 @@
 
 mod check;
 mod documents;
+mod doors;
 mod drivers;
 mod naive;
 mod project;

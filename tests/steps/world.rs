@@ -184,6 +184,7 @@ impl World {
                 test: None,
                 scratch: None,
                 formats: &[],
+                answer_rules: AnswerRules::default(),
                 installation: None,
             }),
             progress: Rc::new(move |_: &StepPath, it| progress.borrow_mut().push(it)),

@@ -11,9 +11,9 @@ use flowstone_engine::codec;
 use flowstone_engine::ids::RunId;
 use flowstone_engine::kv::{KvNumber, KvOp, KvSet};
 use flowstone_engine::ports::{
-    Ack, Batch, Change, Claim, ClaimBy, Completion, Durability, Entry, EntryKind, NewRun, NewWait,
-    Program, RunStatus, RunUpdate, StoreError, StoreOp, Stores, Target, WaitAnswer, WaitEnding,
-    WaitFilter, WaitState, WaitsAnswer,
+    Ack, AnswerRules, Batch, Change, Claim, ClaimBy, Completion, Durability, Entry, EntryKind,
+    NewRun, NewWait, Program, RunStatus, RunUpdate, StoreError, StoreOp, Stores, Target,
+    WaitAnswer, WaitEnding, WaitFilter, WaitState, WaitsAnswer,
 };
 use proptest::prelude::*;
 
@@ -450,6 +450,7 @@ fn changes(model: &Model, parts: &[Part]) -> Vec<Change> {
                     digest: String::new(),
                     event: None,
                     webhook: None,
+                    rules: AnswerRules::default(),
                 }))
             }
             Part::Close { wait, seen } => Change::CloseWait {
@@ -536,6 +537,7 @@ async fn complete(stores: &Stores, model: &mut Model, op: &Op) {
         dedup: dedup.map(|dedup| format!("mark{dedup}")),
         keep: *keep,
         durability: Durability::Full,
+        rules: AnswerRules::default(),
         now_ms: NOW_MS,
     };
     let expected = model.complete(target, *payload, *dedup, *keep);

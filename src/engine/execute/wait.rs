@@ -258,6 +258,7 @@ impl Executor<'_> {
             details,
             event: None,
             webhook: None,
+            rules: self.engine.services.answer_rules,
         }
     }
 

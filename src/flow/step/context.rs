@@ -19,8 +19,8 @@ use crate::ids::{RunId, StepPath};
 use crate::installation::{InstallationName, InstalledFlow, Namespace};
 use crate::permission::{Allow, Host, Permissions};
 use crate::ports::{
-    Clock, Exchanges, Random, Revealed, Scratch, Secret, Secrets, StepExchanges, Stores, Telemetry,
-    Vault,
+    AnswerRules, Clock, Exchanges, Random, Revealed, Scratch, Secret, Secrets, StepExchanges,
+    Stores, Telemetry, Vault,
 };
 use crate::redact::{self, Redactor, Redactors};
 use crate::registry::DEFAULT_WORKSPACE;
@@ -61,6 +61,8 @@ pub struct Services {
     pub scratch: Option<Rc<Scratch>>,
     /// Files of other formats that flows can call.
     pub formats: Formats,
+    /// What the fronts say about answers to their waits.
+    pub answer_rules: AnswerRules,
     /// The installation that runs are of.
     pub installation: Option<Rc<RunInstallation>>,
 }

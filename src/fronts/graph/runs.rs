@@ -257,7 +257,14 @@ async fn submit(
 ) -> Result<StartedRun, GraphError> {
     let digest = receipts.first().map(|receipt| receipt.digest.clone());
     for _ in 0..TRIES {
-        let seat = within_limits(engine, agent, who).await?;
+        let seat = match within_limits(engine, agent, who).await {
+            Ok(seat) => seat,
+            // The run that reached the limit may be that of an equal request: a replay does not count.
+            Err(refusal) => {
+                let known = replayed(engine, start, receipts, engine.now_ms()).await?;
+                return known.ok_or(refusal);
+            }
+        };
         let options = StartOptions {
             external_id: name.clone(),
             is_left: true,

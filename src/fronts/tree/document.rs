@@ -47,7 +47,7 @@ pub(super) async fn of(
         constants: constants(&tree),
     };
     let trace = trace(trees, position).await?;
-    Ok(made(uri, position, frozen, trace))
+    made(uri, position, frozen, trace)
 }
 
 /// The members that stay the same in all documents of a run.
@@ -56,7 +56,12 @@ struct Frozen {
     constants: Json,
 }
 
-fn made(uri: &str, position: &Position, frozen: Frozen, trace: Vec<Json>) -> Json {
+fn made(
+    uri: &str,
+    position: &Position,
+    frozen: Frozen,
+    trace: Vec<Json>,
+) -> Result<Json, TreeError> {
     let input = codec::decode(&position.run.input).unwrap_or(Value::Nil);
     let tree_uri = input.get("tree-uri").and_then(Value::as_str);
     // Not by `json!`, which copies what is put into it.
@@ -71,13 +76,13 @@ fn made(uri: &str, position: &Position, frozen: Frozen, trace: Vec<Json>) -> Jso
         ("phase", Json::from(position.phase())),
         ("cursor", Json::from(position.text("cursor"))),
         ("protocol_accepted", Json::from(position.is_accepted())),
-        ("var", position.var()),
+        ("var", position.var()?),
         ("const", frozen.constants),
-        ("runtime", position.bookkeeping()),
+        ("runtime", position.bookkeeping()?),
         ("trace", Json::Array(trace)),
     ];
     let members = members.map(|(name, value)| (name.to_owned(), value));
-    Json::Object(Map::from_iter(members))
+    Ok(Json::Object(Map::from_iter(members)))
 }
 
 /// Returns `$CONST` of a tree.
@@ -210,7 +215,7 @@ async fn following(
         _ => (Vec::new(), 0),
     };
     let place = continue_trace(trees, position, &mut trace, known).await?;
-    let json = made(&handle.uri, position, frozen, trace);
+    let json = made(&handle.uri, position, frozen, trace)?;
     Ok((json, Some(place)))
 }
 

@@ -330,7 +330,7 @@ impl<'a> Trees<'a> {
                         status: position.text("status").to_owned(),
                     });
                 }
-                scope::check_write(&position.var(), &keys, value)?;
+                scope::check_write(&position.var()?, &keys, value)?;
                 let keys = keys.into_iter().map(Value::from);
                 fields.push(("path", Value::vector(keys)));
                 fields.push(("value", from_json_with_string_keys(value)));
@@ -416,7 +416,7 @@ impl<'a> Trees<'a> {
     /// When there is no such run, or the path is malformed.
     pub async fn var(&self, handle: &Handle, path: Option<&str>) -> Result<Json, TreeError> {
         let position = self.at(handle).await?;
-        part(&position.var(), path, Store::Var)
+        part(&position.var()?, path, Store::Var)
     }
 
     /// Returns `$CONST`, or `{path, value}` of a place in it.
@@ -468,7 +468,10 @@ impl<'a> Trees<'a> {
     /// # Errors
     /// When there is no such run.
     pub async fn export(&self, handle: &Handle) -> Result<Json, TreeError> {
-        let position = self.at(handle).await?;
+        let (position, before) = self.at_with(handle).await?;
+        if self.imports {
+            document::catch_up(self, handle, &position, before).await?;
+        }
         document::of(self, &handle.uri, &position).await
     }
 
@@ -503,7 +506,7 @@ impl<'a> Trees<'a> {
     }
 
     /// Answers the wait of a position and executes the run up to the next one. Returns `None` if the position has
-    /// changed.
+    /// changed, also if the run was cancelled before the tree took the answer.
     async fn give(
         &self,
         position: &Position,
@@ -527,9 +530,8 @@ impl<'a> Trees<'a> {
             Err(EngineError::AlreadyDecided(_)) => return Ok(None),
             Err(error) => return Err(error.into()),
         }
-        self.after(&position.run.id, position.answers + 1)
-            .await
-            .map(Some)
+        let after = self.after(&position.run.id, position.answers + 1).await?;
+        Ok((!after.is_cut_off).then_some(after))
     }
 
     /// Returns the position after a number of answers, also if there are more by now.

@@ -1,10 +1,13 @@
 //! The position of a run: the state that its flow computed last, from the open wait or from the end of the run.
 
+use flowstone_engine::EngineError;
 use flowstone_engine::codec;
 use flowstone_engine::ports::{RunRow, RunStatus, WaitRow};
 use flowstone_lang::value::Value;
 use flowstone_model::json::to_json;
 use serde_json::{Map, Value as Json, json};
+
+use super::error::TreeError;
 
 /// The id of the wait step in a tree's flow.
 const STEP: &str = "answer";
@@ -24,6 +27,8 @@ pub(super) struct Position {
     large: Vec<(&'static str, String)>,
     /// The number of answers so far.
     pub answers: u64,
+    /// The run ended from outside, for example because it was cancelled. The tree may not have taken the last answer.
+    pub is_cut_off: bool,
 }
 
 impl Position {
@@ -44,6 +49,7 @@ impl Position {
             state: Value::map(small),
             large,
             answers,
+            is_cut_off: false,
         })
     }
 
@@ -58,6 +64,7 @@ impl Position {
         let is_answered = last.as_ref().is_some_and(|last| last.payload.is_some());
         let before = last.and_then(|last| Position::at_wait(run.clone(), last));
         let answers = before.as_ref().map_or(0, |before| before.answers);
+        let is_cut_off = found.is_none();
         let (state, large) = match found {
             Some(state) => (state, Vec::new()),
             // The run was cancelled: its state is that of the last wait.
@@ -72,6 +79,7 @@ impl Position {
             state,
             large,
             answers: answers + u64::from(is_answered),
+            is_cut_off,
         })
     }
 
@@ -105,17 +113,23 @@ impl Position {
     }
 
     /// Returns `$VAR`.
-    pub(super) fn var(&self) -> Json {
+    ///
+    /// # Errors
+    /// When it has no JSON form: a driver must not take that for an empty store.
+    pub(super) fn var(&self) -> Result<Json, TreeError> {
         self.json("var")
     }
 
     /// Returns the member `runtime` of documents.
-    pub(super) fn bookkeeping(&self) -> Json {
-        json!({
-            "node_status": self.json("node-status"),
-            "step_index": self.json("step-index"),
-            "retry_count": self.json("retry-count"),
-        })
+    ///
+    /// # Errors
+    /// When it has no JSON form.
+    pub(super) fn bookkeeping(&self) -> Result<Json, TreeError> {
+        Ok(json!({
+            "node_status": self.json("node-status")?,
+            "step_index": self.json("step-index")?,
+            "retry_count": self.json("retry-count")?,
+        }))
     }
 
     /// Returns the name of one offer of a request; after a retry, the same request has another name.
@@ -155,15 +169,41 @@ impl Position {
         self.state.get("at")?.get("name")?.as_str()
     }
 
-    fn json(&self, key: &str) -> Json {
+    fn json(&self, key: &str) -> Result<Json, TreeError> {
+        let unreadable = |why: String| {
+            let run = &self.run.id;
+            TreeError::from(EngineError::Internal(format!(
+                "`:{key}` in the state of the run {run} cannot be read: {why}"
+            )))
+        };
         let large = self.large.iter().find(|(name, _)| *name == key);
-        let large = large.and_then(|(_, text)| codec::decode(text).ok());
-        let found = large.as_ref().or_else(|| self.state.get(key));
-        match found.map(to_json) {
-            Some(Ok(Json::Object(found))) => Json::Object(found),
-            _ => json!({}),
+        let large = large.map(|(_, text)| codec::decode(text)).transpose();
+        let large = large.map_err(|error| unreadable(error.to_string()))?;
+        match large.as_ref().or_else(|| self.state.get(key)) {
+            None => Ok(json!({})),
+            Some(found) => object(found).map_err(unreadable),
         }
     }
+}
+
+/// Returns the store of a tree as JSON, or why it has no such form.
+fn object(store: &Value) -> Result<Json, String> {
+    match to_json(store) {
+        Ok(Json::Object(found)) => Ok(Json::Object(found)),
+        Ok(_) => Err("it is not a map".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Returns `$VAR` at a wait; `None` if that is not the wait of a tree's driver.
+pub(super) fn var_at(wait: &WaitRow) -> Option<Result<Json, String>> {
+    occurrence(&wait.path)?;
+    let entries = codec::entries_at(&wait.details, &["show", "data", "state"]).ok()??;
+    let is_named = |name: &str| entries.iter().find(|(key, _)| *key == Value::keyword(name));
+    is_named("phase")?;
+    let (_, text) = is_named("var")?;
+    let store = codec::decode(text).map_err(|error| error.to_string());
+    Some(store.and_then(|store| object(&store)))
 }
 
 /// Tells whether a wait asks the driver of a tree for an answer.

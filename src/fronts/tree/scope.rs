@@ -50,18 +50,44 @@ pub(super) fn keys(path: &str, store: Store) -> Result<Vec<&str>, TreeError> {
             None => {}
         }
     }
+    check_keys(&keys).map_err(bad)?;
+    Ok(keys)
+}
+
+/// Checks the keys of a path.
+///
+/// # Errors
+/// The reason why they name no place in a store.
+fn check_keys(keys: &[&str]) -> Result<(), String> {
     if keys.len() > KEYS_MAX {
-        return Err(bad(format!("it has more than {KEYS_MAX} keys")));
+        return Err(format!("it has more than {KEYS_MAX} keys"));
     }
-    for key in &keys {
+    for key in keys {
         if key.is_empty() {
-            return Err(bad("a key is empty".to_owned()));
+            return Err("a key is empty".to_owned());
         }
         if REFUSED.contains(key) {
-            return Err(bad(format!("the key `{key}` is refused")));
+            return Err(format!("the key `{key}` is refused"));
         }
     }
-    Ok(keys)
+    Ok(())
+}
+
+/// Checks the keys of a path to `$VAR` that are already apart.
+///
+/// # Errors
+/// [`TreeError::BadPath`], also for a key with a dot: no path of a driver could name that place again.
+pub(super) fn check_apart(keys: &[&str]) -> Result<(), TreeError> {
+    let dotted = keys.iter().find(|key| key.contains('.'));
+    let checked = match dotted {
+        Some(key) => Err(format!("the key `{key}` has a dot")),
+        None => check_keys(keys),
+    };
+    checked.map_err(|why| TreeError::BadPath {
+        store: Store::Var.names()[0],
+        path: keys.join(" ").chars().take(200).collect(),
+        why,
+    })
 }
 
 /// Returns the value at a path of a store; null if the path does not exist.

@@ -5,7 +5,7 @@
 
 use super::{Durability, PortFuture};
 use crate::ids::RunId;
-use crate::waits::{Refusal, Target, WaitAnswer, WaitEvent, WaitRow};
+use crate::waits::{AnswerRules, Refusal, Target, WaitAnswer, WaitEvent, WaitRow};
 
 /// All waits, and the signals that arrived before theirs.
 pub trait Waits: Send + Sync {
@@ -41,6 +41,8 @@ pub struct NewWait {
     pub event: Option<WaitEvent>,
     /// The path at which a webhook for this wait arrives.
     pub webhook: Option<String>,
+    /// What the fronts say about early answers.
+    pub rules: AnswerRules,
 }
 
 /// The selection of a list of waits.
@@ -72,6 +74,8 @@ pub struct Completion {
     pub keep: bool,
     /// Relaxed only where the sender reports the answer after a later commit, which makes it durable, too.
     pub durability: Durability,
+    /// What the fronts say about the answer.
+    pub rules: AnswerRules,
     pub now_ms: i64,
 }
 

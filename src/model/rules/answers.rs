@@ -9,7 +9,7 @@ use crate::ports::{
     WaitsAnswer,
 };
 use crate::registry::DEFAULT_WORKSPACE;
-use crate::waits::{Answered, event_key, is_for, judge};
+use crate::waits::{AnswerRules, Answered, event_key, is_for, judge};
 
 /// Maximum number of ids that are listed if the beginning of an id is ambiguous.
 const LISTED: usize = 6;
@@ -138,11 +138,12 @@ pub fn decide(completion: &Completion, found: &[WaitRow]) -> Verdict {
     let Completion {
         answer,
         target,
+        rules,
         now_ms,
         ..
     } = completion;
     for row in found.iter().filter(|row| row.state == WaitState::Open) {
-        match judge(row, answer, target, *now_ms) {
+        match judged(row, answer, target, *rules, *now_ms) {
             Ok(payload) => verdict.completed.push(WaitRow {
                 state: WaitState::Completed,
                 payload: Some(payload),
@@ -155,6 +156,21 @@ pub fn decide(completion: &Completion, found: &[WaitRow]) -> Verdict {
         }
     }
     verdict
+}
+
+/// Returns the payload in the form that the wait expects, if the wait and the fronts take the answer.
+fn judged(
+    row: &WaitRow,
+    answer: &WaitAnswer,
+    target: &Target,
+    rules: AnswerRules,
+    now_ms: i64,
+) -> Result<String, Refusal> {
+    let payload = judge(row, answer, target, now_ms)?;
+    if answer.ending == WaitEnding::Answered {
+        rules.check(row, &payload)?;
+    }
+    Ok(payload)
 }
 
 impl Verdict {
@@ -308,7 +324,7 @@ pub fn take_early<R: WaitRows>(
         return Ok(());
     }
     for signal in early {
-        match judge(&row, &signal.answer, &signal.target(), now_ms) {
+        match judged(&row, &signal.answer, &signal.target(), wait.rules, now_ms) {
             Ok(payload) => {
                 rows.settle_signal(signal.num, &wait.id, None)?;
                 let answered = Answered {

@@ -6,8 +6,8 @@ use super::queue::{self, Withdrawn};
 use super::rows::Rows;
 use crate::ids::RunId;
 use crate::ports::{
-    CHILD_KEY, Completion, Durability, ParentClose, RunStatus, StoreError, Target, WaitAnswer,
-    WaitEnding,
+    AnswerRules, CHILD_KEY, Completion, Durability, ParentClose, RunStatus, StoreError, Target,
+    WaitAnswer, WaitEnding,
 };
 
 /// A run in a run tree.
@@ -69,6 +69,7 @@ pub fn signal(key: &str, dedup: &str, payload: String, now_ms: i64) -> Completio
         dedup: Some(dedup.to_owned()),
         keep: true,
         durability: Durability::Full,
+        rules: AnswerRules::default(),
         now_ms,
     }
 }

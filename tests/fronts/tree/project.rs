@@ -35,7 +35,10 @@ impl Project {
             std::fs::write(path, text).expect("the folder is writable");
         }
         let steps = flowstone_project::all_steps();
-        let engine = Engine::open(EngineConfig::for_tests(folder.path(), stores, steps));
+        let engine = Engine::open(EngineConfig {
+            answer_rules: flowstone_fronts::ANSWER_RULES,
+            ..EngineConfig::for_tests(folder.path(), stores, steps)
+        });
         let written = Written::new();
         Project {
             folder,

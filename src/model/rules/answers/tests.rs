@@ -3,8 +3,8 @@
 use super::{Verdict, decide};
 use crate::ids::RunId;
 use crate::ports::{
-    Completion, Durability, Refusal, Target, WaitAnswer, WaitEnding, WaitRow, WaitState,
-    WaitsAnswer,
+    AnswerRules, Completion, Durability, Refusal, Target, WaitAnswer, WaitEnding, WaitRow,
+    WaitState, WaitsAnswer,
 };
 
 fn wait(id: &str, state: WaitState, deadline_ms: Option<i64>, details: &str) -> WaitRow {
@@ -43,6 +43,7 @@ fn answer(payload: &str, roles: &[&str]) -> Completion {
         dedup: None,
         keep: true,
         durability: Durability::Full,
+        rules: AnswerRules::default(),
         now_ms: 100,
     }
 }
