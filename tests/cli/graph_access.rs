@@ -320,6 +320,30 @@ fn starts_at_the_same_moment_are_counted_against_each_other() {
 }
 
 #[test]
+fn equal_starts_at_the_same_moment_are_one_run_and_none_is_over_a_limit() {
+    let graphs = Graphs::serve();
+    let ada = graphs.token("user", &["--subject", "ada"]);
+    for round in 0..5 {
+        let agent = format!("once-{round}");
+        graphs.agent(
+            &agent,
+            &asking(),
+            json!({"visibility": "authenticated", "max_runs_per_user_per_hour": 1}),
+        );
+        let path = format!("/public/agents/{agent}/runs");
+        let body = json!({"input": {"message": "same"}});
+        let statuses: Vec<u16> = std::thread::scope(|scope| {
+            let start = || graphs.post_as(&ada, &path, &body).status;
+            let threads: Vec<_> = (0..8).map(|_| scope.spawn(start)).collect();
+            let joined = threads.into_iter().map(|it| it.join().expect("an answer"));
+            joined.collect()
+        });
+        let with = |status: u16| statuses.iter().filter(|it| **it == status).count();
+        assert_eq!((with(201), with(200)), (1, 7), "{statuses:?}");
+    }
+}
+
+#[test]
 fn callers_without_a_name_repeat_a_start_by_their_key_only() {
     let graphs = Graphs::serve();
     let anon = graphs.token("anon", &[]);

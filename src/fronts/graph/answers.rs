@@ -6,7 +6,7 @@ use flowstone_engine::{Answering, Caller, Engine, EngineError, Remark, codec};
 use flowstone_flow::flow::name_of;
 use flowstone_lang::value::Value;
 use flowstone_model::json::items;
-use flowstone_model::waits::actions;
+use flowstone_model::waits::{WaitEnding, actions};
 use serde_json::{Map, Value as Json, json};
 
 use super::codes;
@@ -234,12 +234,8 @@ async fn wrong_token(
     (token, open): (&str, &[WaitRow]),
 ) -> Result<GraphError, GraphError> {
     let all = engine.all_waits_below(&row.id).await?;
-    if all.iter().any(|wait| wait.id == token) {
-        return Ok(GraphError::new(
-            Status::Conflict,
-            codes::NOT_PAUSED,
-            "the approval token was used before",
-        ));
+    if let Some(wait) = all.iter().find(|wait| wait.id == token) {
+        return Ok(over(wait.ending));
     }
     Ok(match open.is_empty() {
         true => not_paused(row),
@@ -295,11 +291,19 @@ fn wrong_kind(error: &str) -> GraphError {
 /// Of two simultaneous answers, only one is accepted.
 fn decided(error: EngineError) -> GraphError {
     match error {
-        EngineError::AlreadyDecided(_) => GraphError::new(
-            Status::Conflict,
-            codes::NOT_PAUSED,
-            "the approval token was used before",
-        ),
+        EngineError::AlreadyDecided(decided) => over(decided.ending),
         error => error.into(),
     }
+}
+
+/// Returns the error for an answer to a pause that is over. `ending`: how it ended; `None` if its run ended first.
+fn over(ending: Option<WaitEnding>) -> GraphError {
+    let error = match ending {
+        Some(WaitEnding::Answered) => "the approval token was used before",
+        Some(WaitEnding::TimedOut) => "the pause is over: nobody answered it in time",
+        Some(WaitEnding::Cancelled) | None => {
+            "the pause is over: it was cancelled before an answer"
+        }
+    };
+    GraphError::new(Status::Conflict, codes::NOT_PAUSED, error)
 }

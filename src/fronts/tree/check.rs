@@ -536,7 +536,12 @@ impl Reading {
             let key = decoded(part).replace("~1", "/").replace("~0", "~");
             let next = match found {
                 Json::Object(members) => members.get(&key),
-                Json::Array(items) => key.parse::<usize>().ok().and_then(|idx| items.get(idx)),
+                // RFC 6901: an index has digits only, and no leading zero.
+                Json::Array(items) => {
+                    let idx = key.parse::<usize>().ok();
+                    let idx = idx.filter(|idx| idx.to_string() == key);
+                    idx.and_then(|idx| items.get(idx))
+                }
                 _ => None,
             };
             found = next.ok_or_else(|| format!("there is nothing at `#{pointer}`"))?;

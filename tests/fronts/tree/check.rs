@@ -447,3 +447,16 @@ fn members_twice_and_long_integers_are_refused_in_both_formats() {
         assert!(found.contains("123456789012345678901"), "{found}");
     }
 }
+
+#[test]
+fn an_index_of_a_reference_has_no_leading_zero() {
+    let tree = |pointer: &str| {
+        format!("{{type: sequence, name: S, children: [{{$ref: 'parts.yaml#/x/{pointer}'}}]}}")
+    };
+    let parts = "x: [{type: action, name: A, steps: [{instruct: x}]}]\n";
+    for (pointer, is_found) in [("0", true), ("00", false), ("+0", false), ("1", false)] {
+        let project = Project::with(&[("t.yaml", &tree(pointer)), ("parts.yaml", parts)]);
+        let checked = check(project.folder.path(), "t.yaml".as_ref());
+        assert_eq!(checked.is_ok(), is_found, "{pointer}: {:?}", checked.err());
+    }
+}
