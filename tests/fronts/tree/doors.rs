@@ -92,7 +92,7 @@ fn every_door_has_the_rules_of_the_tools() {
         let taken = [
             write(
                 "[\"a\"]",
-                "{:b [1 2.5 nil true \"x\" 18446744073709551615]}",
+                "{:b [1 2.5 nil true \"x\" 18446744073709551615N]}",
             ),
             write("[\"a\" \"b\" \"0\"]", "{\"c\" 2}"),
             "{:op :think :thought \"t\"}".to_owned(),
