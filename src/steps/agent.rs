@@ -43,7 +43,7 @@ mod usage;
 
 pub use knowledge::written;
 pub use platform::{GENERATE, nested_answer};
-pub use servers::LISTING;
+pub use servers::{LEFT_OUT, LISTING};
 
 use flowstone_flow::bounds::StepBounds;
 use flowstone_flow::flow::Flow;
@@ -140,6 +140,8 @@ impl Step for Agent {
 pub(crate) async fn run_loop(cx: &StepContext, config: Value) -> Result<Value, StepError> {
     rounds::run(cx, Kind::Llm, config).await
 }
+
+pub use tools::hidden::{unresolved, without as without_preset};
 
 /// Returns the config of the `:http` step that a call of an entry of `:http-tools` performs.
 ///

@@ -26,7 +26,7 @@ use flowstone_flow::diagnostic::{Diagnostic, nearest};
 use flowstone_flow::flow::{Flow, McpAdapter, name_of};
 use flowstone_flow::permission::{Access, PlannedNeed};
 use flowstone_flow::step::{
-    Effect, Field, FieldType, LocalFuture, Operation, Operations, Outcome, Progress, Step,
+    Effect, Field, FieldType, LocalFuture, Operation, Operations, Outcome, Progress, Retry, Step,
     StepContext, StepError, StepSpec,
 };
 use flowstone_lang::value::Value;
@@ -57,6 +57,8 @@ const LOST: &str = "E1298";
 
 /// Default timeout of a call: longer than other runners wait.
 const TIMEOUT: Duration = Duration::from_secs(190);
+/// Default timeout of a request for a list of tools: as long as a server may take to greet.
+const LISTING: Duration = Duration::from_secs(30);
 
 pub(crate) const SPEC: StepSpec = StepSpec {
     kind: "mcp",
@@ -468,7 +470,12 @@ impl Mcp {
         adapter: &McpAdapter,
         ask: Ask,
     ) -> Result<Reply, StepError> {
-        let limit = adapter.timeout.unwrap_or(TIMEOUT);
+        let usual = match &ask {
+            Ask::List => LISTING,
+            Ask::Call(..) | Ask::Continue(..) | Ask::Query(_) => TIMEOUT,
+        };
+        let limit = adapter.timeout.unwrap_or(usual);
+        let is_list = matches!(ask, Ask::List);
         let pool = self.pool.get().map_err(|error| {
             StepError::new(
                 "E0831",
@@ -483,6 +490,10 @@ impl Mcp {
                 Some(target) => Ok(pool.ask(target, ask, limit).await.ok_or_else(lost)??),
                 None => Err(error.into()),
             },
+            // A server that is silent for so long would be silent again, and an agent waits for its list.
+            Err(error @ McpError::TimedOut { .. }) if is_list => {
+                Err(StepError::from(error).retry(Retry::Never))
+            }
             reply => Ok(reply?),
         }
     }

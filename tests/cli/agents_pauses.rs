@@ -218,3 +218,22 @@ fn the_sessions_of_a_deleted_agent_are_deleted() {
     let gone = agents.get(&format!("{path}/{session}"));
     assert_eq!(error(&gone), "404 RESOURCE_NOT_FOUND");
 }
+
+#[test]
+fn presets_of_a_client_tool_are_for_the_client_only() {
+    let agents = Agents::serve();
+    let tool = reader(&agents);
+    let agent = agents.agent(
+        "call read {\"filePath\": \"b\", \"root\": \"mine\"}\nsay done",
+        &[&tool],
+        json!({}),
+    );
+    let paused = agents.generate(&agent, &json!({"prompt": "x"}));
+    let call = &paused["required_action"]["tool_calls"][0];
+    assert_eq!(call["args"], json!({"filePath": "b", "root": "/srv"}));
+    let outputs = json!({"tool_outputs": [{"tool_call_id": "c0.0", "output": "text"}]});
+    let done = agents.submit(&agent, &paused, &outputs).json();
+    assert_eq!(done["text"], "done", "{done}");
+    let told = agents.turns()[1].to_string();
+    assert!(!told.contains("/srv") && told.contains("mine"), "{told}");
+}

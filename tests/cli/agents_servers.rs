@@ -176,3 +176,25 @@ fn a_server_is_checked_when_it_is_stored() {
         );
     }
 }
+
+#[test]
+fn a_tool_of_a_server_whose_name_is_taken_is_left_out_and_named() {
+    let agents = Agents::serve();
+    let server = agents.mcp_tool("github", "/mcp", json!({}));
+    let own = agents.client_tool("github_find");
+    let agent = agents.agent("say done", &[&server, &own], json!({}));
+    let done = agents.generate(&agent, &json!({"prompt": "x"}));
+    assert_eq!(done["text"], "done", "{done}");
+    assert_eq!(
+        offered(&agents.turns()[0]),
+        ["github_create_issue", "github_find"]
+    );
+    let trace = done["trace_id"].as_str().expect("an id");
+    let trace = agents.get(&format!("/traces/{trace}")).json();
+    let problem = &trace["problems"][0];
+    assert_eq!(
+        (&problem["type"], &problem["tool_name"]),
+        (&json!("mcp_tool_left_out"), &json!("github_find")),
+        "{trace}"
+    );
+}

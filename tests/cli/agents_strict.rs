@@ -345,3 +345,101 @@ fn a_stream_whose_client_left_says_so() {
     assert!(stayed.body.contains("[DONE]"), "{stayed:?}");
     assert_eq!(latest()["stop_reason"], "end_turn");
 }
+
+#[test]
+fn presets_are_merged_before_the_check_and_hidden_everywhere() {
+    let agents = Agents::serve();
+    let parameters = json!({"$ref": "#/$defs/all", "anyOf": [{"required": ["tenant"]}], "minProperties": 2,
+        "examples": [{"q": "x", "tenant": "acme"}],
+        "$defs": {"all": {"type": "object", "required": ["tenant", "q"],
+            "properties": {"q": {"type": "string"}, "tenant": {"const": "acme"}}}}});
+    let more = json!({"parameters": parameters, "preset_parameters": {"tenant": "acme"}});
+    let hidden = tool(&agents, ("search", "/search"), more);
+    let agent = agents.agent(
+        "call search {\"q\": \"a\"}\nsay done",
+        &[&hidden],
+        json!({}),
+    );
+    agents.generate(&agent, &json!({"prompt": "x"}));
+    let offered = agents.turns()[0]["tools"].to_string();
+    assert!(
+        !offered.contains("tenant") && !offered.contains("acme"),
+        "{offered}"
+    );
+    let sent = agents.tool_requests();
+    assert_eq!(sent[0].body, "{\"q\":\"a\",\"tenant\":\"acme\"}");
+    let outside = json!({"name": "t", "execute": {"url": agents.outside.url("/u")},
+        "parameters": {"$dynamicRef": "#all", "$defs": {"all": {"$dynamicAnchor": "all"}}},
+        "preset_parameters": {"tenant": "acme"}});
+    assert_eq!(
+        error(&agents.post("/tools", &outside)),
+        "400 VALIDATION_FAILED"
+    );
+}
+
+#[test]
+fn what_only_the_server_may_set_is_not_taken_from_callers() {
+    let agents = Agents::serve();
+    let lookup = agents.http_tool("lookup");
+    let agent = agents.agent("call lookup\nsay done", &[&lookup], json!({}));
+    let context = json!({"sessionid": "s", "actorId": "a", "userId": "u"});
+    agents.generate(&agent, &json!({"prompt": "x", "tool_context": context}));
+    let session = agents.made(
+        &format!("/agents/{agent}/sessions"),
+        &json!({"tool_context": context}),
+    );
+    let at = format!("/agents/{agent}/sessions/{session}");
+    agents.post(&format!("{at}/messages"), &json!({"message": "x"}));
+    agents.post(
+        &format!("{at}/generate"),
+        &json!({"tool_context": {"actorExternalId": "e"}}),
+    );
+    let sent = agents.tool_requests();
+    let seen = |idx: usize| {
+        let names = ["sessionid", "actorid", "actorexternalid", "userid"];
+        names.map(|name| {
+            sent[idx]
+                .header(&format!("x-soat-context-{name}"))
+                .map(str::to_owned)
+        })
+    };
+    assert_eq!(seen(0), [None, None, None, Some("u".to_owned())]);
+    assert_eq!(seen(1), [Some(session), None, None, Some("u".to_owned())]);
+}
+
+#[test]
+fn tags_are_texts_wherever_they_are_written() {
+    let agents = Agents::serve();
+    for level in [json!(1), json!(true), json!({"a": "b"}), json!(null)] {
+        let tags = json!({"level": level});
+        let created = agents.post("/documents", &json!({"content": "x", "tags": tags}));
+        assert_eq!(error(&created), "400 VALIDATION_FAILED", "{level}");
+        let actor = agents.post("/actors", &json!({"name": "a", "tags": tags}));
+        assert_eq!(error(&actor), "400 VALIDATION_FAILED", "{level}");
+    }
+    let id = agents.made(
+        "/documents",
+        &json!({"content": "x", "tags": {"level": "1"}}),
+    );
+    let changed = agents.send(
+        "PATCH",
+        &format!("/documents/{id}"),
+        &json!({"tags": {"level": 1}}),
+    );
+    assert_eq!(error(&changed), "400 VALIDATION_FAILED");
+}
+
+#[test]
+fn headers_of_the_connection_are_refused_in_a_tool() {
+    let agents = Agents::serve();
+    let execute = json!({"url": agents.outside.url("/u"), "headers": {"Content-Length": "3"}});
+    let created = agents.post("/tools", &json!({"name": "t", "execute": execute}));
+    assert_eq!(error(&created), "400 VALIDATION_FAILED");
+    let id = agents.http_tool("lookup");
+    let changed = agents.send(
+        "PATCH",
+        &format!("/tools/{id}"),
+        &json!({"execute": execute}),
+    );
+    assert_eq!(error(&changed), "400 VALIDATION_FAILED");
+}

@@ -657,7 +657,7 @@ fn redirects_are_followed_with_care() {
             "",
         )]);
         let config = format!(
-            "{{:url {:?} :method :post :json {{:a 1}} :include-headers false :auth {{:type :api-key :secret-ref :t}}}}",
+            "{{:url {:?} :method :post :json {{:a 1}} :include-headers false :headers {{\"X-Tenant\" \"acme\" \"Accept\" \"text/x\"}} :auth {{:type :api-key :secret-ref :t}}}}",
             first.url
         );
         assert_eq!(
@@ -669,6 +669,11 @@ fn redirects_are_followed_with_care() {
         assert!(request.starts_with("GET /x HTTP/1.1\n"), "{request}");
         assert!(
             !request.contains("s3cret") && !request.contains("content-type"),
+            "{request}"
+        );
+        // Headers that say more than what is asked for are for the first server, too.
+        assert!(
+            !request.contains("acme") && request.contains("text/x"),
             "{request}"
         );
     });

@@ -34,14 +34,14 @@ pub const CREATE: &[Member] = &[
         Kind::Text,
         "The project; `default` if it is left out.",
     ),
-    Member::optional("tags", Kind::Object, "Tags."),
+    Member::optional("tags", Kind::Tags, "Tags."),
 ];
 
 /// The body of a new actor of an agent.
 pub const CREATE_OF_AGENT: &[Member] = &[
     Member::optional("external_id", Kind::Name, "The id of the actor elsewhere."),
     Member::required("name", Kind::Name, "The name."),
-    Member::optional("tags", Kind::Object, "Tags."),
+    Member::optional("tags", Kind::Tags, "Tags."),
     Member::optional("type", Kind::Name, "What the actor is, such as `customer`."),
 ];
 
@@ -58,7 +58,7 @@ pub const UPDATE: &[Member] = &[
         "The memory that agents search and write in sessions with the actor.",
     ),
     Member::kept("name", Kind::Name, "The name."),
-    Member::optional("tags", Kind::Object, "Tags."),
+    Member::optional("tags", Kind::Tags, "Tags."),
 ];
 
 const SHOWN: &[&str] = &[

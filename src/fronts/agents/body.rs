@@ -22,6 +22,8 @@ pub enum Kind {
     Flag,
     Texts,
     Object,
+    /// An object whose values are texts.
+    Tags,
     /// A list of objects.
     Objects,
     /// A text or an object.
@@ -234,6 +236,13 @@ impl Kind {
             }
             (_, value) => value,
         };
+        let tags = value.as_object().filter(|_| matches!(self, Kind::Tags));
+        let mut tags = tags.into_iter().flatten();
+        if let Some((tag, _)) = tags.find(|(_, tag)| !tag.is_string()) {
+            return Err(ApiError::invalid(format!(
+                "`{name}.{tag}` must be a string"
+            )));
+        }
         let is_text = |items: &Vec<Json>| items.iter().all(Json::is_string);
         let is_object = |items: &Vec<Json>| items.iter().all(Json::is_object);
         let fits = match self {
@@ -248,7 +257,7 @@ impl Kind {
                 .is_some_and(|it| (least..=most).contains(&it)),
             Kind::Flag => value.is_boolean(),
             Kind::Texts => value.as_array().is_some_and(is_text),
-            Kind::Object => value.is_object(),
+            Kind::Object | Kind::Tags => value.is_object(),
             Kind::Objects => value.as_array().is_some_and(is_object),
             Kind::TextOrObject => value.is_string() || value.is_object(),
             Kind::Any => true,
@@ -276,6 +285,9 @@ impl Kind {
             Kind::Flag => json!({"type": "boolean"}),
             Kind::Texts => json!({"type": "array", "items": {"type": "string"}}),
             Kind::Object => json!({"type": "object"}),
+            Kind::Tags => {
+                json!({"type": "object", "additionalProperties": {"type": "string"}})
+            }
             Kind::Objects => json!({"type": "array", "items": {"type": "object"}}),
             Kind::TextOrObject => json!({"type": ["string", "object"]}),
             Kind::Any => json!({}),
@@ -292,6 +304,7 @@ impl Kind {
             Kind::Flag => "true or false".to_owned(),
             Kind::Texts => "a list of strings".to_owned(),
             Kind::Object => "an object".to_owned(),
+            Kind::Tags => "an object with strings".to_owned(),
             Kind::Objects => "a list of objects".to_owned(),
             Kind::TextOrObject => "a string or an object".to_owned(),
             Kind::Any => "any value".to_owned(),

@@ -8,6 +8,19 @@ use super::error::{ApiError, Status};
 /// The beginning of the headers.
 const PREFIX: &str = "X-Soat-Context-";
 
+/// The keys that only the server sets: those of a session.
+const OWN: &[&str] = &["actorExternalId", "actorId", "sessionId"];
+
+/// Headers that belong to the connection: the client sets them itself.
+const OF_CONNECTION: &[&str] = &["connection", "content-length", "host", "transfer-encoding"];
+
+/// Returns the context of a caller without the keys that only the server sets.
+pub fn of_caller(given: Option<&Json>) -> Map<String, Json> {
+    let mut given = given.and_then(Json::as_object).cloned().unwrap_or_default();
+    given.retain(|key, _| !OWN.iter().any(|own| own.eq_ignore_ascii_case(key)));
+    given
+}
+
 /// Checks a tool context: texts under keys that can be part of a header's name.
 ///
 /// # Errors
@@ -46,6 +59,11 @@ pub fn check_headers(headers: &Map<String, Json>, at: &str) -> Result<(), ApiErr
         if name.is_empty() || !name.bytes().all(is_token) {
             return Err(ApiError::invalid(format!(
                 "`{at}` has `{name}`, which cannot be the name of a header"
+            )));
+        }
+        if OF_CONNECTION.iter().any(|it| it.eq_ignore_ascii_case(name)) {
+            return Err(ApiError::invalid(format!(
+                "`{at}` has `{name}`, which the server sets itself for each request; leave it out"
             )));
         }
         let is_plain = |text: &str| !text.is_empty() && text.chars().all(|char| !char.is_control());
@@ -109,6 +127,28 @@ mod tests {
             Json::Object(found),
             json!({"X-Soat-Context-UserId": "u1", "X-Soat-Context-Tenant": "t"})
         );
+    }
+
+    #[test]
+    fn the_keys_of_a_session_are_not_taken_from_callers() {
+        let given =
+            json!({"sessionid": "s", "actorId": "a", "ActorExternalId": "e", "userId": "u"});
+        assert_eq!(
+            Json::Object(of_caller(Some(&given))),
+            json!({"userId": "u"})
+        );
+    }
+
+    #[test]
+    fn headers_of_the_connection_are_refused() {
+        for name in ["Host", "content-length", "Transfer-Encoding", "Connection"] {
+            let headers = object(json!({name: "x"}));
+            assert!(
+                check_headers(&headers, "execute.headers").is_err(),
+                "{name}"
+            );
+        }
+        assert!(check_headers(&object(json!({"X-Host": "x"})), "execute.headers").is_ok());
     }
 
     #[test]

@@ -24,7 +24,7 @@ pub const CREATE: &[Member] = &[
         Kind::Text,
         "The project; `default` if it is left out.",
     ),
-    Member::optional("tags", Kind::Object, "Tags."),
+    Member::optional("tags", Kind::Tags, "Tags."),
     Member::optional("title", Kind::Text, "The title."),
 ];
 
@@ -33,7 +33,7 @@ pub const UPDATE: &[Member] = &[
     Member::kept("content", Kind::Text, "The text."),
     Member::optional("metadata", Kind::Object, "Further facts."),
     Member::optional("path", Kind::Name, "Its path; null removes it."),
-    Member::optional("tags", Kind::Object, "Tags."),
+    Member::optional("tags", Kind::Tags, "Tags."),
     Member::optional("title", Kind::Text, "The title."),
 ];
 

@@ -105,8 +105,11 @@ pub async fn start(
     engine: &Engine,
     agent: &Agent,
     who: &Who,
-    body: Json,
+    mut body: Json,
 ) -> Result<RunId, ApiError> {
+    if let Some(given) = body.get_mut("tool_context").filter(|it| it.is_object()) {
+        *given = Json::Object(context::of_caller(Some(&*given)));
+    }
     match start_once(engine, (agent, who), (body, Map::new()), Vec::new()).await? {
         Submitted::Started(started) => Ok(started.run),
         Submitted::Known(_) => Err(ApiError::conflict("the generation was started before")),

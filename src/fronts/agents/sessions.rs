@@ -599,6 +599,7 @@ impl Session {
         }
         let given = body.get(CONTEXT).and_then(Json::as_object);
         context.extend(given.cloned().unwrap_or_default());
+        let mut context = context::of_caller(Some(&Json::Object(context)));
         let mut own = vec![("sessionId", self.record.id().to_owned())];
         if let Some(actor) = self.record.text("actor_id") {
             own.push(("actorId", actor.to_owned()));

@@ -249,6 +249,15 @@ fn check(
         is_schema.map_err(|error| {
             ApiError::invalid(format!("`parameters` is not a JSON Schema: {error}"))
         })?;
+        let preset = body.get("preset_parameters").and_then(Json::as_object);
+        if let Some(reference) = preset
+            .filter(|preset| !preset.is_empty())
+            .and_then(|_| flowstone_steps::agent::unresolved(schema))
+        {
+            return Err(ApiError::invalid(format!(
+                "`parameters` refers to `{reference}`, so `preset_parameters` cannot be hidden from the model; write the properties out, or refer to `#/$defs/...`"
+            )));
+        }
     }
     let Some(execute) = body.get("execute").filter(|_| has_execute).cloned() else {
         return Ok(());
@@ -541,17 +550,6 @@ pub fn names(record: &Record) -> Vec<String> {
     }
 }
 
-/// Removes the preset parameters from the schema that the model sees.
-fn hide(schema: &mut Json, preset: &Json) {
-    let is_preset = |name: &str| preset.get(name).is_some();
-    if let Some(Json::Object(properties)) = schema.get_mut("properties") {
-        properties.retain(|name, _| !is_preset(name));
-    }
-    if let Some(Json::Array(required)) = schema.get_mut("required") {
-        required.retain(|name| !name.as_str().is_some_and(is_preset));
-    }
-}
-
 /// Returns the schema of a tool that lists no parameters, but has some in its address.
 fn of_address(record: &Record) -> Option<Json> {
     let given = record.get("parameters");
@@ -590,10 +588,9 @@ pub fn entry(record: &Record, headers: &Map<String, Json>) -> Json {
     put("description", record.get("description"));
     put("parameters", record.get("parameters"));
     if is_idle(record) {
-        if let (Some(schema), Some(preset)) =
-            (entry.get_mut("parameters"), record.get("preset_parameters"))
-        {
-            hide(schema, preset);
+        let preset = record.get("preset_parameters").and_then(Json::as_object);
+        if let (Some(schema), Some(preset)) = (entry.get_mut("parameters"), preset) {
+            *schema = flowstone_steps::agent::without_preset(schema, preset);
         }
         return Json::Object(entry);
     }

@@ -11,7 +11,7 @@ use flowstone_engine::{CallStep, StepReport, StepStatus, ToolCall, Turn, child_i
 use flowstone_flow::step::LocalFuture;
 use flowstone_lang::value::Value;
 use flowstone_model::json::to_json;
-use flowstone_steps::agent::{GENERATE, LISTING, nested_answer, written};
+use flowstone_steps::agent::{GENERATE, LEFT_OUT, LISTING, nested_answer, written};
 use serde_json::{Value as Json, json};
 
 use super::admission::about_run;
@@ -58,6 +58,7 @@ pub async fn show(engine: &Engine, id: &str) -> Result<Json, ApiError> {
     let mut problems = Vec::new();
     for step in &report.steps {
         problems.extend(unlisted(engine, step).await?);
+        problems.extend(left_out(step));
     }
     trace["problems"] = Json::Array(problems);
     Ok(trace)
@@ -83,6 +84,19 @@ async fn unlisted(engine: &Engine, step: &StepReport) -> Result<Option<Json>, Ap
         "server": server,
         "message": step.error.as_deref().map(wording::of_message),
     })))
+}
+
+/// Returns the problems of tools of servers whose names other tools have.
+fn left_out(step: &StepReport) -> Vec<Json> {
+    let result = step.result.as_deref().filter(|_| step.path == STEP);
+    let result = result.map(data).unwrap_or_default();
+    let warnings = super::body::texts(result.get("warnings"));
+    let left_out = warnings.iter().filter(|it| it.starts_with(LEFT_OUT));
+    let problem = |message: &String| {
+        let name = message.split('`').nth(1);
+        json!({"type": "mcp_tool_left_out", "tool_name": name.unwrap_or_default(), "server": null, "message": message})
+    };
+    left_out.map(problem).collect()
 }
 
 /// The text of a turn that is over.

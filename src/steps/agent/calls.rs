@@ -199,9 +199,13 @@ impl Tally {
         let same = self.asked.iter().filter(is_same).count();
         let made = match (limits.repeated, tools.find(&call.name)) {
             (Some(most), _) if is_full(same, most) => Err(Refusal::Repeated { most }),
+            _ if !selection.permits(&call.name) && tools.knows(&call.name) => {
+                Err(not_now(selection.forbids()))
+            }
             (_, None) => Err(match tools.outside(&call.name) {
                 Some(tool) if selection.offers(&call.name) => refused_outside(tool, call),
                 Some(_) => inactive(&call.name),
+                None if tools.is_client(&call.name) => inactive(&call.name),
                 None => bad(unknown(&call.name, tools)),
             }),
             (_, Some(_)) if !selection.offers(&call.name) => Err(inactive(&call.name)),
@@ -265,8 +269,8 @@ fn not_now(message: String) -> Refusal {
 }
 
 fn unknown(name: &str, tools: &Toolset) -> String {
-    let names = tools.names();
-    let near = nearest(name, names.iter().copied())
+    let names = tools.all_names();
+    let near = nearest(name, names.iter().map(|it| &**it))
         .map(|near| format!("; did you mean `{near}`"))
         .unwrap_or_default();
     match names.is_empty() {

@@ -111,6 +111,32 @@ impl Selection {
     pub(super) fn offers(&self, name: &str) -> bool {
         offers(&self.active, name)
     }
+
+    /// Tells whether the choice permits a call of a tool: models do not always obey it.
+    pub(super) fn permits(&self, name: &str) -> bool {
+        match &self.choice {
+            Choice::Auto | Choice::Required => true,
+            Choice::Never => false,
+            Choice::Tool(chosen) => **chosen == *name,
+        }
+    }
+
+    /// Tells whether a call of a tool may be carried out in the turn.
+    pub(super) fn admits(&self, name: &str) -> bool {
+        self.offers(name) && self.permits(name)
+    }
+
+    /// Returns why a call that the choice does not permit is not performed.
+    pub(super) fn forbids(&self) -> String {
+        match &self.choice {
+            Choice::Tool(chosen) => {
+                format!("not performed: in this turn only the tool `{chosen}` may be called")
+            }
+            Choice::Auto | Choice::Never | Choice::Required => {
+                "not performed: no tool may be called in this turn".to_owned()
+            }
+        }
+    }
 }
 
 /// The loop control of an agent.

@@ -61,8 +61,8 @@ impl ClientTool {
             let name = fields.text("name")?.filter(|name| !name.is_empty());
             let preset = tools::preset(fields.map("preset")?)?;
             let name = name.ok_or_else(|| wrong("an entry of `:client-tools` needs a `:name`"))?;
-            let parameters = tools::parameters(fields.map("parameters")?, &preset)?;
-            let shape = Shape::new(name, &parameters).map_err(|error| {
+            let parameters = tools::parameters(fields.map("parameters")?)?;
+            let shape = Shape::with_preset(name, &parameters, &preset).map_err(|error| {
                 wrong(&format!(
                     "`:parameters` of the client tool `{name}` are not a JSON Schema: {error}"
                 ))
@@ -70,7 +70,7 @@ impl ClientTool {
             Ok(ClientTool {
                 name: name.into(),
                 description: fields.text("description")?.unwrap_or_default().to_owned(),
-                parameters,
+                parameters: shape.shown().clone(),
                 shape: Rc::new(shape),
                 preset,
             })
@@ -90,20 +90,29 @@ impl ClientTool {
         })
     }
 
-    /// Returns a call with the preset arguments.
-    pub(super) fn complete(&self, call: &Call) -> Call {
-        let Value::Map(own) = &call.arguments else {
-            return call.clone();
+    /// Returns a checked call with the preset arguments. The conversation keeps those that the model gave.
+    pub(super) fn complete(&self, given: &Call, checked: &Call) -> Call {
+        let Value::Map(own) = &checked.arguments else {
+            return checked.clone();
         };
+        if self.preset.is_empty() {
+            return checked.clone();
+        }
         let own = own.iter().map(|(key, value)| (key.clone(), value.clone()));
         let preset = from_json(&Json::Object(self.preset.clone()));
         let preset = preset.as_map().into_iter().flat_map(|map| map.iter());
         let preset: Vec<(Value, Value)> = preset
             .map(|(key, value)| (key.clone(), value.clone()))
             .collect();
+        let original = match &given.arguments {
+            // A text is the JSON that the model wrote.
+            Value::Text(_) => checked.arguments.clone(),
+            arguments => arguments.clone(),
+        };
         Call {
             arguments: Value::map(own.chain(preset)),
-            ..call.clone()
+            original: given.original.clone().or(Some(original)),
+            ..checked.clone()
         }
     }
 }

@@ -82,8 +82,8 @@ fn tool(entry: &Value, most: usize) -> Result<Tool, StepError> {
     };
     let (name, action) = (needed("name")?, needed("action")?.to_owned());
     let preset = tools::preset(fields.map("preset")?)?;
-    let parameters = tools::parameters(fields.map("parameters")?, &preset)?;
-    let shape = Shape::new(name, &parameters).map_err(|error| {
+    let given = tools::parameters(fields.map("parameters")?)?;
+    let shape = Shape::with_preset(name, &given, &preset).map_err(|error| {
         wrong(format!(
             "`:parameters` of `{name}` are not a JSON Schema: {error}"
         ))
@@ -98,7 +98,7 @@ fn tool(entry: &Value, most: usize) -> Result<Tool, StepError> {
             _ => ToolKind::Platform,
         },
         description: fields.text("description")?.unwrap_or_default().to_owned(),
-        parameters,
+        parameters: shape.shown().clone(),
         ops: Vec::new(),
         answer: match &*action {
             GENERATE => Rc::new(move |_, value| within(nested_answer(&value), most)),

@@ -97,12 +97,13 @@ async fn start(cx: &StepContext, kind: Kind, given: Value) -> Result<Box<Start>,
     if let Some(given) = config.given.get("http-tools").filter(|it| !it.is_nil()) {
         tools.add_named(tools::of_http(given, tools::most_chars(cx))?)?;
     }
+    let mut of_servers = None;
     if let Some(given) = config.given.get("mcp-tools").filter(|it| !it.is_nil()) {
         let listed = servers::of(cx, given).await?;
         for failure in listed.servers.iter().filter_map(|it| it.failure.clone()) {
             extras.warn(cx, failure);
         }
-        tools.add_servers(listed)?;
+        of_servers = Some((listed, tools.count()));
     }
     if let Some(given) = config.given.get("platform-tools").filter(|it| !it.is_nil()) {
         tools.add_named(platform::of(given, tools::most_chars(cx))?)?;
@@ -120,6 +121,11 @@ async fn start(cx: &StepContext, kind: Kind, given: Value) -> Result<Box<Start>,
     let given = |key: &str| config.given.get(key).filter(|it| !it.is_nil());
     let skills = Skills::open(cx, given("skills")).await?;
     tools.add_named(skills.tool(cx)?.into_iter().collect())?;
+    if let Some((listed, at)) = of_servers {
+        for warning in tools.add_servers(listed, at) {
+            extras.warn(cx, warning);
+        }
+    }
     let mut always = config.control.names();
     always.extend(
         config
@@ -178,6 +184,8 @@ struct Rounds<'a> {
     selection: Selection,
     /// Whether the model was asked again for a call that it must make.
     is_reminded: bool,
+    /// Whether the calls of the turn before were refused, because it required another one.
+    is_owed: bool,
     measured: Measured,
     /// Whether a summary failed: it is not tried again.
     is_uncompactable: bool,
@@ -201,6 +209,7 @@ impl<'a> Rounds<'a> {
             control: start.config.control.clone(),
             selection: Selection::all(),
             is_reminded: false,
+            is_owed: false,
             measured: Measured::default(),
             is_uncompactable: false,
         }

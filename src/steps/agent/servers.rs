@@ -70,6 +70,8 @@ const KEYS: &[&str] = &[
 ];
 /// The id of the nested step that asks a server for its tools, before the name of the entry.
 pub const LISTING: &str = "mcp_tools_";
+/// The beginning of the warning of a tool of a server whose name is taken.
+pub const LEFT_OUT: &str = "a tool of an MCP server is left out: ";
 /// Maximum number of servers that are asked at a time.
 const AT_ONCE: usize = 8;
 
@@ -208,9 +210,10 @@ impl Entry {
         let schema = listed.get("input-schema");
         let schema = schema.and_then(|schema| to_json(schema).ok());
         let schema = schema.unwrap_or_else(|| json!({"type": "object"}));
-        let parameters = tools::parameters(Some(&from_json(&schema)), &self.preset)?;
+        let parameters = tools::hidden::without(&schema, &self.preset);
         // If the schema is invalid, only the server checks the arguments.
-        let shape = Shape::new(&name, &parameters).or_else(|_| Shape::new(&name, &json!({})));
+        let shape = Shape::with_preset(&name, &schema, &self.preset);
+        let shape = shape.or_else(|_| Shape::with_preset(&name, &json!({}), &self.preset));
         let shape = shape.map_err(wrong)?;
         let (entry, own_name) = (self.clone(), tool.to_owned());
         Ok(Some(Tool {

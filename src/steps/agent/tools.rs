@@ -7,6 +7,7 @@ mod arguments;
 mod builtin;
 mod called;
 mod depth;
+pub(crate) mod hidden;
 mod http;
 mod packaged;
 mod shown;

@@ -10,7 +10,7 @@ use flowstone_lang::value::Value;
 use super::control::Selection;
 use super::notes::facts;
 use super::outside::ClientTool;
-use super::servers::{Asked, Listed};
+use super::servers::{Asked, LEFT_OUT, Listed};
 use super::tool::{Tool, ToolKind};
 use super::{deferred, inputs, tools};
 use crate::json;
@@ -65,13 +65,28 @@ impl Toolset {
         Ok(())
     }
 
-    /// Adds the tools of servers.
-    ///
-    /// # Errors
-    /// E0836: when a name is taken.
-    pub(super) fn add_servers(&mut self, listed: Listed) -> Result<(), StepError> {
+    /// Returns the number of tools of the agent itself.
+    pub(super) fn count(&self) -> usize {
+        self.tools.len()
+    }
+
+    /// Adds the tools of servers, from this place on. A server chooses their names, so one whose name is taken is left out; returns
+    /// why.
+    pub(super) fn add_servers(&mut self, listed: Listed, mut at: usize) -> Vec<String> {
         self.servers.extend(listed.servers);
-        self.add_named(listed.tools)
+        let mut left_out = Vec::new();
+        for tool in listed.tools {
+            if self.knows(&tool.name) {
+                left_out.push(format!(
+                    "{LEFT_OUT}another tool has its name, `{}`",
+                    tool.name
+                ));
+            } else {
+                self.tools.insert(at, tool);
+                at += 1;
+            }
+        }
+        left_out
     }
 
     /// Returns why a tool is unknown, if its server did not list its tools.
@@ -189,10 +204,6 @@ impl Toolset {
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Tool> {
         self.tools.iter()
-    }
-
-    pub(super) fn names(&self) -> Vec<&str> {
-        self.tools.iter().map(|tool| &*tool.name).collect()
     }
 
     /// Returns `:definitions` of a turn: those of the tools that it offers.

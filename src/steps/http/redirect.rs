@@ -14,14 +14,22 @@ pub(super) struct Hops {
     asked: Vec<(Method, Url)>,
 }
 
-/// Headers that identify the sender, wherever they were set.
-const TELLING: &[&str] = &[
-    "authorization",
-    "cookie",
-    "private-token",
-    "proxy-authorization",
-    "x-api-key",
-    "x-auth-token",
+/// Headers that describe a request, and say nothing of who sends it or on whose behalf. Others are for the first server only.
+const PLAIN: &[&str] = &[
+    "accept",
+    "accept-charset",
+    "accept-encoding",
+    "accept-language",
+    "cache-control",
+    "content-encoding",
+    "content-language",
+    "content-type",
+    "if-match",
+    "if-modified-since",
+    "if-none-match",
+    "if-unmodified-since",
+    "range",
+    "user-agent",
 ];
 
 impl Hops {
@@ -80,10 +88,9 @@ impl Hops {
         }
         if request.url.origin() != next.origin() {
             request.secret_headers.clear();
-            request.headers.retain(|(name, _)| {
-                let name = name.to_ascii_lowercase();
-                name != "host" && !TELLING.contains(&name.as_str())
-            });
+            request
+                .headers
+                .retain(|(name, _)| PLAIN.contains(&name.to_ascii_lowercase().as_str()));
         }
         request.url = next;
     }

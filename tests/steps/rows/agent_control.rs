@@ -86,6 +86,45 @@ fn tool_choice() {
 }
 
 #[test]
+fn a_choice_binds_a_model_that_does_not_obey_it() {
+    let fields = format!("{TOOLS} :step-rules [{{:step 1 :tool-choice :none}}]");
+    let (bench, found) = ends(vec![add(), says("ok")], &fields);
+    assert_eq!(found, "[\"stop\" 2]");
+    let result = bench.asked()[1]["messages"][2]["content"].to_string();
+    assert!(
+        result.contains("no tool may be called in this turn"),
+        "{result}"
+    );
+    // The call of another tool is not the one that is required, and does not end the loop.
+    let done = || calls(&[("c1", "done", "{}")]);
+    let fields = format!(
+        "{TOOLS} :step-rules [{{:step 1 :tool-choice {{:tool \"math_add\"}} :active-tools [\"math_add\" \"done\"]}}] :stop-when [{{:tool \"done\"}}]"
+    );
+    let (bench, found) = ends(vec![done(), add(), says("ok")], &fields);
+    assert_eq!(found, "[\"stop\" 3]");
+    let asked = bench.asked();
+    let result = asked[1]["messages"][2]["content"].to_string();
+    assert!(
+        result.contains("only the tool `math_add` may be called"),
+        "{result}"
+    );
+    let named = json!({"type": "function", "function": {"name": "math_add"}});
+    assert_eq!(asked[1]["tool_choice"], named);
+    assert!(asked[2].get("tool_choice").is_none(), "{}", asked[2]);
+}
+
+#[test]
+fn an_unknown_tool_is_answered_with_the_names_of_all() {
+    let fields = format!("{TOOLS} :tool-choice :auto :client-tools [{{:name \"ask\"}}]");
+    let (bench, _) = ends(vec![calls(&[("c1", "nope", "{}")]), says("ok")], &fields);
+    let result = bench.asked()[1]["messages"][2]["content"].to_string();
+    assert!(
+        result.contains("there are: math_add, ask, done"),
+        "{result}"
+    );
+}
+
+#[test]
 fn active_tools() {
     let fields = format!("{TOOLS} :active-tools [\"done\"]");
     let (bench, found) = ends(vec![add(), says("ok")], &fields);

@@ -79,7 +79,7 @@ const OF_TRACE: Tagged = Tagged {
 };
 const TAGS: &[Member] = &[Member::required(
     "tags",
-    Kind::Object,
+    Kind::Tags,
     "The tags: names with texts.",
 )];
 

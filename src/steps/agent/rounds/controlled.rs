@@ -52,7 +52,8 @@ impl Rounds<'_> {
             }
             let selection = self.control.of_turn(self.record.turns + 1);
             // A turn that asks again requires what the one before it required.
-            if !self.is_reminded || selection.choice.is_forced() {
+            let is_repeated = self.is_reminded || self.is_owed;
+            if !is_repeated || selection.choice.is_forced() {
                 self.selection = selection;
             }
             self.refuse_unlisted()?;
@@ -147,8 +148,14 @@ impl Rounds<'_> {
         reply: &Value,
         calls: Vec<Call>,
     ) -> Result<Option<Ending>, StepError> {
+        // A call that is refused is not the one that the turn requires, so the next turn requires it again.
+        let is_missing = !calls.iter().any(|call| self.selection.permits(&call.name));
         self.is_reminded = false;
-        let stops = calls.iter().any(|call| self.control.stops_at(&call.name));
+        self.is_owed = is_missing && self.selection.choice.is_forced();
+        let stops = calls
+            .iter()
+            .filter(|call| self.selection.admits(&call.name))
+            .any(|call| self.control.stops_at(&call.name));
         let Sorted { own, outside, idle } = self.sorted(calls);
         let others: Vec<Call> = outside.iter().chain(&idle).cloned().collect();
         if own.is_empty() {
@@ -177,11 +184,11 @@ impl Rounds<'_> {
             idle: Vec::new(),
         };
         for call in calls {
-            if !self.selection.offers(&call.name) {
+            if !self.selection.admits(&call.name) {
                 sorted.own.push(call);
             } else if let Some(tool) = self.tools.outside(&call.name) {
                 match tool.checked(&call).ok().filter(|_| !call.is_cut) {
-                    Some(checked) => sorted.outside.push(tool.complete(&checked)),
+                    Some(checked) => sorted.outside.push(tool.complete(&call, &checked)),
                     // The model reads what is wrong, and is asked again.
                     None => sorted.own.push(call),
                 }

@@ -12,6 +12,7 @@ use jsonschema::ValidationError;
 use jsonschema::error::ValidationErrorKind as Kind;
 use serde_json::{Map as JsonMap, Value as Json, json};
 
+use super::hidden;
 use crate::json::{from_json, read, to_json};
 
 /// Maximum number of problems reported at once.
@@ -25,6 +26,8 @@ pub(crate) struct Shape {
     tool: String,
     schema: Json,
     validator: Option<jsonschema::Validator>,
+    /// Arguments that the model neither sees nor changes, and the check of all arguments together.
+    preset: Option<(JsonMap<String, Json>, jsonschema::Validator)>,
 }
 
 impl Shape {
@@ -42,7 +45,32 @@ impl Shape {
             tool: tool.to_owned(),
             schema: schema.clone(),
             validator,
+            preset: None,
         })
+    }
+
+    /// As [`Shape::new`], with arguments that are preset. They are merged before the check of the whole, and never shown.
+    ///
+    /// # Errors
+    /// When it is not a JSON Schema, as a message.
+    pub(crate) fn with_preset(
+        tool: &str,
+        schema: &Json,
+        preset: &JsonMap<String, Json>,
+    ) -> Result<Shape, String> {
+        let shown = hidden::without(schema, preset);
+        let mut shape = Shape::new(tool, &shown)?;
+        if !preset.is_empty() && schema.as_object().is_some_and(|it| !it.is_empty()) {
+            let whole = hidden::admitting(schema, preset);
+            let validator = jsonschema::validator_for(&whole).map_err(|error| error.to_string())?;
+            shape.preset = Some((preset.clone(), validator));
+        }
+        Ok(shape)
+    }
+
+    /// The schema that the model sees.
+    pub(crate) fn shown(&self) -> &Json {
+        &self.schema
     }
 
     /// Returns arguments as data, in the schema's spelling. A text is the JSON that a model wrote.
@@ -73,14 +101,19 @@ impl Shape {
     /// # Errors
     /// E0837, with a message for the model.
     pub(crate) fn read_json_as_named(&self, given: &Value) -> Result<Json, StepError> {
-        let mut json = self.object(given)?;
-        meant(&self.schema, &mut json, Corrected::Values);
-        self.valid(json)
+        self.corrected(given, Corrected::Values)
     }
 
     pub(crate) fn read_json(&self, given: &Value) -> Result<Json, StepError> {
+        self.corrected(given, Corrected::All)
+    }
+
+    fn corrected(&self, given: &Value, corrected: Corrected) -> Result<Json, StepError> {
         let mut json = self.object(given)?;
-        meant(&self.schema, &mut json, Corrected::All);
+        meant(&self.schema, &mut json, corrected);
+        if let (Some((preset, _)), Json::Object(members)) = (&self.preset, &mut json) {
+            members.retain(|name, _| !preset.contains_key(name));
+        }
         self.valid(json)
     }
 
@@ -115,6 +148,15 @@ impl Shape {
     }
 
     fn valid(&self, json: Json) -> Result<Json, StepError> {
+        if let Some((preset, whole)) = &self.preset {
+            let mut all = json.clone();
+            if let Json::Object(members) = &mut all {
+                members.extend(preset.clone());
+            }
+            if whole.is_valid(&all) {
+                return Ok(json);
+            }
+        }
         let Some(validator) = &self.validator else {
             return Ok(json);
         };
@@ -124,6 +166,9 @@ impl Shape {
             .map(|error| message_of(&error))
             .collect();
         match problems.is_empty() {
+            // What is wrong is not told in the words of the whole schema, because they show the preset arguments.
+            true if self.preset.is_some() => Err(self
+                .wrong("the arguments do not fit together with those that are set for the tool")),
             true => Ok(json),
             false => Err(self.wrong(problems.join("; "))),
         }

@@ -105,12 +105,13 @@ fn tool(entry: &Value, most: usize) -> Result<Tool, StepError> {
         .hint(format!("there are {}", METHODS.join(", "))));
     }
     let preset = preset(fields.map("preset")?)?;
-    let parameters = parameters(fields.map("parameters")?, &preset)?;
-    let shape = Shape::new(name, &parameters).map_err(|error| {
+    let given = parameters(fields.map("parameters")?)?;
+    let shape = Shape::with_preset(name, &given, &preset).map_err(|error| {
         wrong(format!(
             "`:parameters` of `{name}` are not a JSON Schema: {error}"
         ))
     })?;
+    let parameters = shape.shown().clone();
     let request = Request {
         url: url.to_owned(),
         method: method.clone(),
@@ -157,25 +158,16 @@ pub(crate) fn preset(given: Option<&Value>) -> Result<JsonMap<String, Json>, Ste
     }
 }
 
-/// Returns the schema that the model sees: without the preset arguments.
+/// Returns the schema of all arguments.
 ///
 /// # Errors
 /// E1283: when it is not data.
-pub(crate) fn parameters(
-    given: Option<&Value>,
-    preset: &JsonMap<String, Json>,
-) -> Result<Json, StepError> {
-    let mut schema = match given.map(to_json) {
+pub(crate) fn parameters(given: Option<&Value>) -> Result<Json, StepError> {
+    let schema = match given.map(to_json) {
         None => json!({"type": "object", "properties": {}}),
         Some(Ok(schema)) => schema,
         Some(Err(error)) => return Err(wrong(format!("`:parameters` are not data: {error}"))),
     };
-    if let Some(properties) = schema.get_mut("properties").and_then(Json::as_object_mut) {
-        properties.retain(|name, _| !preset.contains_key(name));
-    }
-    if let Some(required) = schema.get_mut("required").and_then(Json::as_array_mut) {
-        required.retain(|name| name.as_str().is_none_or(|name| !preset.contains_key(name)));
-    }
     Ok(schema)
 }
 
@@ -365,7 +357,9 @@ mod tests {
             "properties": {"a": {"type": "string"}, "b": {"type": "string"}}}));
         let preset = json!({"b": 1}).as_object().cloned().unwrap_or_default();
         assert_eq!(
-            parameters(Some(&schema), &preset).expect("a schema"),
+            *Shape::with_preset("t", &parameters(Some(&schema)).expect("data"), &preset)
+                .expect("a schema")
+                .shown(),
             json!({"type": "object", "required": ["a"], "properties": {"a": {"type": "string"}}})
         );
     }

@@ -55,7 +55,11 @@ impl Client {
     /// Returns what a generation notes of the caller.
     pub(super) fn who(&self) -> Who {
         Who {
-            started_by: self.0.started_by(),
+            // Two keys may have one name, so a key is named by its id.
+            started_by: match self.1 {
+                Some(_) => format!("api:key_{}", self.0.token.id),
+                None => self.0.started_by(),
+            },
             caller: self.0.decides(),
             is_operator: self.0.token.has(Scope::Edit),
             token: Some(self.0.token.id.clone()),
