@@ -42,6 +42,9 @@ impl Watch for Reports {
         let words = match event {
             WorkerEvent::Planned { .. } | WorkerEvent::Ready { .. } => return,
             WorkerEvent::Recovered { runs } => format!("recovered {runs}"),
+            WorkerEvent::Skipped { flow, error, .. } => {
+                format!("{flow} skipped {}", error.code())
+            }
             WorkerEvent::Executed { flow, outcome, .. } => {
                 format!("{flow} {}", outcome_text(outcome))
             }

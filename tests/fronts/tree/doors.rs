@@ -67,7 +67,10 @@ fn every_door_has_the_rules_of_the_tools() {
                 "may have at most 262144",
             ),
             (write("[\"q\"]", &deep), "deep"),
-            (write("[\"q\"]", "18446744073709551616N"), "would be rounded"),
+            (
+                write("[\"q\"]", "18446744073709551616N"),
+                "would be rounded",
+            ),
             (write("[\"q\"]", "#{1}"), "write it as a text"),
             (write("[\"q\"]", ":a"), "write it as a text"),
             (
