@@ -7,7 +7,7 @@ use flowstone_lang::value::Value;
 use super::row::{Refusal, WaitRow};
 use crate::codec;
 
-/// Judges an answer that the wait itself would take. A wait of another front is none of its business: `Ok`.
+/// Judges an answer that the wait itself would take. It accepts all answers to the waits of other fronts.
 ///
 /// The error is the reason why the answer is refused.
 pub type AnswerRule = fn(&WaitRow, &Value) -> Result<(), String>;

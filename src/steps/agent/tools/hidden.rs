@@ -94,6 +94,30 @@ fn spend(left: &Cell<usize>) -> bool {
     is_some
 }
 
+/// Returns names without those of presets.
+fn own_names(names: &[Json], preset: &Map<String, Json>) -> Json {
+    let is_preset = |name: &&Json| name.as_str().is_some_and(|name| preset.contains_key(name));
+    let kept = names.iter().filter(|name| !is_preset(name));
+    Json::Array(kept.cloned().collect())
+}
+
+/// Returns what the presence of an argument demands, for arguments that are no presets.
+fn dependent(
+    parts: &Map<String, Json>,
+    preset: &Map<String, Json>,
+    inner: &dyn Fn(&Json) -> Json,
+) -> Json {
+    let own = parts.iter().filter(|(name, _)| !preset.contains_key(*name));
+    let own = own.map(|(name, part)| {
+        let part = match part {
+            Json::Array(names) => own_names(names, preset),
+            part => inner(part),
+        };
+        (name.clone(), part)
+    });
+    Json::Object(own.collect())
+}
+
 fn cleaned(
     (root, schema): (&Json, &Json),
     preset: &Map<String, Json>,
@@ -119,9 +143,7 @@ fn cleaned(
                 shown.insert(key.clone(), Json::Object(parts));
             }
             ("required", Json::Array(names)) => {
-                let mut names = names.clone();
-                names.retain(|name| !name.as_str().is_some_and(is_preset));
-                shown.insert(key.clone(), Json::Array(names));
+                shown.insert(key.clone(), own_names(names, preset));
             }
             ("$ref", Json::String(reference)) => match target(root, reference) {
                 Some(part) => match inner(part) {
@@ -151,19 +173,7 @@ fn cleaned(
                 }
             }
             ("dependentRequired" | "dependentSchemas" | "dependencies", Json::Object(parts)) => {
-                let parts = parts.iter().filter(|(name, _)| !is_preset(name));
-                let parts = parts.map(|(name, part)| {
-                    let part = match part {
-                        Json::Array(names) => {
-                            let kept = names.iter();
-                            let kept = kept.filter(|it| !it.as_str().is_some_and(is_preset));
-                            Json::Array(kept.cloned().collect())
-                        }
-                        part => inner(part),
-                    };
-                    (name.clone(), part)
-                });
-                shown.insert(key.clone(), Json::Object(parts.collect()));
+                shown.insert(key.clone(), dependent(parts, preset, &inner));
             }
             ("propertyNames", part) => {
                 let text = part.to_string();

@@ -17,7 +17,7 @@ pub(crate) fn by_words(db: &Connection, query: &WordQuery) -> Result<Vec<SearchH
     let Some(expression) = expression(&query.terms, query.all) else {
         return Ok(Vec::new());
     };
-    // A document that is indexed anew meanwhile has another number.
+    // A document that is indexed again meanwhile has another number.
     let _snapshot = Snapshot::begin(db)?;
     let name = query.target.name();
     let mut values = vec![Sql::Text(expression.clone())];

@@ -154,7 +154,7 @@ impl PartialOrd for Candidate {
 }
 
 pub(crate) fn nearest(db: &Connection, query: &VectorQuery) -> Result<Vec<SearchHit>, StoreError> {
-    // A document that is indexed anew meanwhile has another number.
+    // A document that is indexed again meanwhile has another number.
     let _snapshot = Snapshot::begin(db)?;
     if !is_model(db, &query.model)? {
         return Ok(Vec::new());
