@@ -29,7 +29,7 @@ pub(crate) fn copy_rows(
     let mut reading = from
         .prepare(&format!("SELECT * FROM {table} WHERE {condition}"))
         .map_err(failed)?;
-    let columns = reading.column_names().into_iter();
+    let columns = reading.column_names();
     let columns: Vec<String> = columns.map(|it| format!("\"{it}\"")).collect();
     let places = vec!["?"; columns.len()].join(", ");
     let columns = columns.join(", ");

@@ -28,20 +28,17 @@ use super::{BLOBS, Sqlite, blob, changeset, kv, open, table};
 /// The name of the database in the folder of a layer.
 const FILE: &str = "scratch.db";
 
+/// Work that reads a database.
+pub(crate) type Reading = Box<dyn FnOnce(&Connection) -> Result<(), StoreError> + Send>;
+
 /// The database of a project's tables, from which layers copy.
 pub(crate) trait Base: Send + Sync {
     /// Runs work in a transaction that reads the database.
-    fn aside(
-        &self,
-        work: Box<dyn FnOnce(&Connection) -> Result<(), StoreError> + Send>,
-    ) -> PortFuture<'_, ()>;
+    fn aside(&self, work: Reading) -> PortFuture<'_, ()>;
 }
 
 impl Base for Sqlite {
-    fn aside(
-        &self,
-        work: Box<dyn FnOnce(&Connection) -> Result<(), StoreError> + Send>,
-    ) -> PortFuture<'_, ()> {
+    fn aside(&self, work: Reading) -> PortFuture<'_, ()> {
         self.read_aside(|db| {
             let _snapshot = Snapshot::begin(db)?;
             work(db)

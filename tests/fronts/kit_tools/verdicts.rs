@@ -185,6 +185,12 @@ fn errors_of_tools_fail_a_test() {
             Some("send"),
             "failed | tool 'slack_send' returned an error | slack_send | ",
         ),
+    ]));
+}
+
+#[test]
+fn wrong_arguments_and_errors_of_flows_fail_a_test() {
+    run(check(vec![
         // Wrong arguments, before and after a call of the same tool that returns.
         case(
             agent(""),
