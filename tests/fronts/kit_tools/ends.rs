@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use flowstone_engine::ExecuteOptions;
 use flowstone_engine::observer::NoObserver;
-use flowstone_engine::ports::{RunStatus, WaitFilter};
+use flowstone_engine::ports::{RunQuery, RunStatus, WaitFilter};
 use flowstone_stores::memory::{Memory, MemoryOptions};
 use serde_json::json;
 
@@ -100,28 +100,33 @@ fn a_caller_that_leaves_ends_its_test() {
 }
 
 #[test]
-fn a_test_whose_process_ended_is_not_resumed() {
+fn a_test_that_its_caller_drops_is_not_resumed() {
     run(async {
         let memory = Memory::new(MemoryOptions::default());
         let project = Project::over(memory.open(), "");
         let text = flow("(do (flow/step :sleep :short {:millis 900}) (flow/step :send :ship {}))");
         project.commit(SLUG, &text).await;
-        let mut testing = Box::pin(project.test(json!({"inputs": {}})));
-        let cut = tokio::time::timeout(Duration::from_millis(300), &mut testing);
-        assert!(cut.await.is_err(), "the process ends in the middle");
-        // A process that ends drops nothing.
-        std::mem::forget(testing);
-        let left = project.open_runs().await;
-        assert_eq!(left.len(), 1);
+        let cut = tokio::time::timeout(
+            Duration::from_millis(300),
+            project.test(json!({"inputs": {}})),
+        );
+        assert!(cut.await.is_err(), "the caller goes away in the middle");
+        assert_eq!(project.open_runs().await, []);
+        let query = RunQuery {
+            started_by: Some("test".to_owned()),
+            ..RunQuery::default()
+        };
+        let tests = project.stores.runs.summaries(query).await.expect("runs");
+        assert_eq!(tests.len(), 1);
         drop(project);
         let other = Project::over(memory.open(), "");
         let resumed = other
             .engine
             .resume_all(Rc::new(NoObserver), ExecuteOptions::default())
             .await;
-        assert_eq!(resumed.expect("runs").len(), 1);
-        let row = other.engine.run(&left[0].id).await.expect("the run");
-        assert_eq!(row.status, RunStatus::Cancelled);
+        assert_eq!(resumed.expect("runs").len(), 0);
+        let row = other.engine.run(&tests[0].id).await.expect("the run");
+        assert_eq!(row.status, RunStatus::Terminated);
         assert_eq!(row.cancel_requested.as_deref(), Some("test_interrupted"));
         assert_eq!(other.sent.get(), 0);
     });
