@@ -191,6 +191,7 @@ fn keys_of_a_layer_are_seen_through_it_only() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "one world for all kinds of tables")]
 fn tables_are_copied_with_their_keys_numbers_and_partitions() {
     let world = World::new();
     let partition = |key: &str| TableTarget {
@@ -338,6 +339,7 @@ fn a_join_reads_the_layer_and_is_done_once() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "one world for all kinds of blobs")]
 fn blobs_and_changesets_of_a_layer_are_not_in_the_project() {
     let world = World::new();
     let open = |id: &str| {
