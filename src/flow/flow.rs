@@ -24,7 +24,7 @@ pub use contents::whole::{DEFINITION, INVOCATION};
 pub use files::{FlowFiles, Siblings, StoredFiles};
 pub use flowstone_model::names::name_of;
 pub use lint::{Surroundings, unknown as lint_unknown};
-pub use load::{Checked, LoadedFlow, Main, check_code, read, reload};
+pub use load::{Checked, LoadedFlow, Main, check_code, file_slug, read, reload};
 pub use load::{ENGINE_ABI, program_digest, program_files, program_name, program_text};
 pub use portable::portability;
 pub use single::single;

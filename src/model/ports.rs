@@ -64,7 +64,7 @@ pub use registry::{Registry, RegistryAnswer};
 pub use resources::{Gone, ResourcePage, ResourceQuery, ResourceRow, ResourceSort, Resources};
 pub use runs::{
     Adoption, Claim, ClaimBy, FlowVersion, Import, ImportedRun, ImportedWait, NewRun, Parent,
-    ParentClose, Program, RunFilter, RunRow, RunStatus, RunUpdate, Runs, StoredInput,
+    ParentClose, Program, RunFilter, RunPages, RunRow, RunStatus, RunUpdate, Runs, StoredInput,
 };
 pub use scratch::{Scratch, ScratchChanges, ScratchLayers};
 pub use search::{

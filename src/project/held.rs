@@ -1,7 +1,7 @@
 //! One change at a time: a change that reads a row, decides and writes it holds the name of the row meanwhile, so that none of two
 //! changes at once is lost.
 //!
-//! The order is kept in one process. A server has its store to itself for these rows.
+//! Changes wait for each other within one process. Two processes that change one row at the same moment are not kept apart.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};

@@ -95,7 +95,7 @@ fn a_generation_in_quarantine_is_failed_and_its_session_goes_on() {
     killer.is_off.store(true, Ordering::SeqCst);
     let next = agents.post(&format!("{at}/generate"), &json!({})).json();
     assert_eq!(next["status"], "completed", "{next}");
-    // Released, it goes on.
+    // Once it is released, it continues.
     let run = failed["id"]
         .as_str()
         .expect("an id")

@@ -225,7 +225,7 @@ fn a_person_adds_the_secret_of_a_connection() {
     assert_eq!(done.code, Some(0), "{done:?}");
     assert_eq!(
         scratch.read(".env"),
-        "BILLING_OF_THE_KIT=\"a-secret-value\"\n"
+        "BILLING_OF_THE_KIT='a-secret-value'\n"
     );
     assert_eq!(state(), "ready");
     assert!(!format!("{done:?} {pending}").contains("a-secret-value"));

@@ -5,6 +5,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use flowstone_flow::flow::file_slug;
 use flowstone_lang::session::Session;
 
 use crate::diagnostic::nearest;
@@ -56,7 +57,7 @@ pub fn find(
     if let Some(path) = files.iter().find(|path| stem(path) == slug) {
         return Ok(found(path));
     }
-    let mut has_slug = files.iter().filter(|path| is_written_in(slug, path));
+    let mut has_slug = files.iter().filter(|path| may_be_called(slug, path));
     if let Some(path) = has_slug.find(|path| slug_of(path).as_deref() == Some(slug)) {
         return Ok(found(path));
     }
@@ -93,7 +94,7 @@ pub fn named(project_root: &Path, name: &str) -> Result<PathBuf, NotNamed> {
     }
     let by_slug = files
         .iter()
-        .filter(|path| is_written_in(name, path) && slug_of(path).as_deref() == Some(name));
+        .filter(|path| may_be_called(name, path) && slug_of(path).as_deref() == Some(name));
     one(by_slug.cloned().collect()).unwrap_or_else(|| {
         let slugs = files.iter().filter_map(|path| slug_of(path)).collect();
         Err(NotNamed::Missing {
@@ -155,10 +156,10 @@ pub(super) fn stem(path: &Path) -> String {
         .unwrap_or_default()
 }
 
-/// Tells whether the text of a file contains a name. Only such a file can have it as its slug, and reading a text is much
-/// cheaper than loading a flow.
-fn is_written_in(name: &str, path: &Path) -> bool {
-    fs::read_to_string(path).is_ok_and(|text| text.contains(name))
+/// Tells whether a flow can have a slug: its text contains it, or its file has that name. Reading a text is much cheaper than
+/// loading a flow.
+fn may_be_called(name: &str, path: &Path) -> bool {
+    file_slug(&stem(path)) == name || fs::read_to_string(path).is_ok_and(|text| text.contains(name))
 }
 
 fn slug_of(path: &Path) -> Option<String> {
@@ -187,6 +188,7 @@ mod tests {
         );
         write("team/mail.clj", "3");
         write("top.edn", "4");
+        write("two words.edn", "5");
         let name = |beside: Option<&str>, slug: &str| {
             let beside = beside.map(|beside| root.join(beside));
             match find(root, beside.as_deref(), slug) {
@@ -199,6 +201,7 @@ mod tests {
         assert_eq!(name(None, "letter"), "flows/post.edn");
         assert_eq!(name(None, "post"), "flows/post.edn");
         assert_eq!(name(None, "top"), "top.edn");
+        assert_eq!(name(None, "two-words"), "two words.edn");
         assert_eq!(name(None, "leter"), "Some(\"letter\")");
         assert_eq!(name(None, "zzzzzz"), "None");
     }

@@ -14,7 +14,7 @@ use super::planner::Planner;
 use super::{Served, Until, Watch, WorkerEvent, WorkerOptions};
 use crate::error::EngineError;
 use crate::ids::RunId;
-use crate::ports::{Clock, News, RunQuery, RunStatus, StoreError, Stores, Taken};
+use crate::ports::{Clock, News, RunPages, RunQuery, RunStatus, StoreError, Stores, Taken};
 
 /// Interval at which the worker checks for processes that died, and whether to stop.
 const TICK: Duration = Duration::from_millis(100);
@@ -188,15 +188,12 @@ impl Dispatcher<'_> {
 
     /// Reports the runs in quarantine, each once.
     async fn report_skipped(&mut self) -> Result<(), StoreError> {
-        let mut query = RunQuery {
+        let mut pages = RunPages::new(RunQuery {
             statuses: vec![RunStatus::FailedCompensating, RunStatus::Running],
             limit: PAGE,
             ..RunQuery::default()
-        };
-        loop {
-            let found = self.stores.runs.summaries(query.clone()).await?;
-            let is_last = found.len() < PAGE;
-            query.after = found.last().map(|run| run.id.clone());
+        });
+        while let Some(found) = pages.next(&*self.stores.runs).await? {
             for summary in found {
                 let Some(reason) = summary.quarantine else {
                     continue;
@@ -213,10 +210,8 @@ impl Dispatcher<'_> {
                     });
                 }
             }
-            if is_last {
-                return Ok(());
-            }
         }
+        Ok(())
     }
 
     fn active(&self) -> usize {

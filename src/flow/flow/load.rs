@@ -201,7 +201,7 @@ pub fn read(session: &Session, files: &dyn FlowFiles, main: &Main<'_>) -> Checke
         [only] => match only {
             Value::Map(_) => definition::flow(&sources, only),
             form => (
-                Some(Flow::bare(&slug(main.stem), forms::unquoted(form))),
+                Some(Flow::bare(&file_slug(main.stem), forms::unquoted(form))),
                 Vec::new(),
             ),
         },
@@ -325,8 +325,8 @@ pub fn program_name(program: &Program) -> Option<String> {
     Some(Stored::decode(&program.source)?.name)
 }
 
-/// Makes a slug of a file name.
-fn slug(stem: &str) -> String {
+/// Returns the slug of a flow that has none itself, from the name of its file without the extension.
+pub fn file_slug(stem: &str) -> String {
     let mut slug: String = stem
         .chars()
         .map(|char| match char {

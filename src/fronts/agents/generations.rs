@@ -8,7 +8,7 @@ use std::rc::Rc;
 use flowstone_engine::feed_event::instant;
 use flowstone_engine::ids::RunId;
 use flowstone_engine::ports::{
-    LiveText, NewReceipt, News, RunQuery, RunRow, RunStatus, RunSummary, WaitFilter,
+    LiveText, NewReceipt, News, RunPages, RunQuery, RunRow, RunStatus, RunSummary, WaitFilter,
 };
 use flowstone_engine::token::Scope;
 use flowstone_engine::waits::Caller;
@@ -728,14 +728,11 @@ pub async fn runs(
         data: Vec::new(),
         total: 0,
     };
-    let mut query = RunQuery {
+    let mut pages = RunPages::new(RunQuery {
         limit: PAGE,
         ..RunQuery::default()
-    };
-    loop {
-        let found = engine.summaries(query.clone()).await?;
-        let is_last = found.len() < PAGE;
-        query.after = found.last().map(|run| run.id.clone());
+    });
+    while let Some(found) = pages.next(&*engine.stores().runs).await? {
         for run in found {
             let Some(origin) = origin(&run.flow) else {
                 continue;
@@ -757,10 +754,8 @@ pub async fn runs(
                 page.data.push(run);
             }
         }
-        if is_last {
-            return Ok(page);
-        }
     }
+    Ok(page)
 }
 
 /// Returns the runs that are paused, and those above them.

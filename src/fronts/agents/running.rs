@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 use flowstone_engine::Engine;
 use flowstone_engine::ids::RunId;
-use flowstone_engine::ports::{RunQuery, RunSummary};
+use flowstone_engine::ports::{RunPages, RunQuery, RunSummary};
 
 use super::compile::{origin, slug};
 use super::error::ApiError;
@@ -22,22 +22,18 @@ const PAGE: usize = 500;
 /// E1262, with the generation.
 pub async fn refuse_of_agent(engine: &Engine, agent: &Record) -> Result<(), ApiError> {
     let flow = slug(agent.project(), agent.id());
-    let mut query = RunQuery {
+    let mut pages = RunPages::new(RunQuery {
         flow: Some(flow),
         ..unfinished()
-    };
-    loop {
-        let found = engine.summaries(query.clone()).await?;
+    });
+    while let Some(found) = pages.next(&*engine.stores().runs).await? {
         for run in &found {
             if !is_stuck(engine, run).await? {
                 return Err(in_use("agent", &run.id));
             }
         }
-        if found.len() < PAGE {
-            return Ok(());
-        }
-        query.after = found.last().map(|run| run.id.clone());
     }
+    Ok(())
 }
 
 async fn is_stuck(engine: &Engine, run: &RunSummary) -> Result<bool, ApiError> {
@@ -62,9 +58,8 @@ pub async fn refuse_of_flow(
     };
     // Programs without the name.
     let mut known: HashSet<String> = HashSet::new();
-    let mut query = unfinished();
-    loop {
-        let found = engine.summaries(query.clone()).await?;
+    let mut pages = RunPages::new(unfinished());
+    while let Some(found) = pages.next(&*engine.stores().runs).await? {
         for run in found.iter().filter(|run| is_of(run, record)) {
             let program = engine.run(&run.id).await?.program;
             if known.contains(&program) {
@@ -79,11 +74,8 @@ pub async fn refuse_of_flow(
                 true => return Err(in_use(record.kind.noun(), &run.id)),
             }
         }
-        if found.len() < PAGE {
-            return Ok(());
-        }
-        query.after = found.last().map(|run| run.id.clone());
     }
+    Ok(())
 }
 
 fn unfinished() -> RunQuery {

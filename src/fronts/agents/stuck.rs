@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 
 use flowstone_engine::ids::RunId;
-use flowstone_engine::ports::{RunQuery, RunRow, RunStatus};
+use flowstone_engine::ports::{RunPages, RunQuery, RunRow, RunStatus};
 use flowstone_engine::{Engine, EngineError};
 
 use super::{ids, lineage};
@@ -33,7 +33,7 @@ pub struct Stuck {
 }
 
 impl Stuck {
-    /// Returns the message of a generation that cannot go on.
+    /// Returns the message of a generation that cannot continue.
     pub fn message(&self, generation: &RunId) -> String {
         let (run, reason) = (&self.run, &self.reason);
         let what = match self.run == *generation {
@@ -49,7 +49,7 @@ impl Stuck {
     }
 }
 
-/// Returns the run in quarantine for which a generation cannot go on: its own, or one that it waits for while none below it is executed.
+/// Returns the run in quarantine for which a generation cannot continue: its own, or one that it waits for while none below it is executed.
 ///
 /// # Errors
 /// When the store cannot be read.
@@ -98,15 +98,12 @@ pub async fn all(
     answered: &HashSet<RunId>,
 ) -> Result<HashSet<RunId>, EngineError> {
     let mut stuck = HashSet::new();
-    let mut query = RunQuery {
+    let mut pages = RunPages::new(RunQuery {
         statuses: STATUSES.to_vec(),
         limit: PAGE,
         ..RunQuery::default()
-    };
-    loop {
-        let found = engine.summaries(query.clone()).await?;
-        let is_last = found.len() < PAGE;
-        query.after = found.last().map(|run| run.id.clone());
+    });
+    while let Some(found) = pages.next(&*engine.stores().runs).await? {
         for run in found.into_iter().filter(|run| run.quarantine.is_some()) {
             let mut above = Some(run.id);
             while let Some(run) = above.take().filter(|run| !stuck.contains(run)) {
@@ -119,8 +116,6 @@ pub async fn all(
                 stuck.insert(run);
             }
         }
-        if is_last {
-            return Ok(stuck);
-        }
     }
+    Ok(stuck)
 }

@@ -317,11 +317,9 @@ fn write_variable(path: &Path, variable: &str, value: &str) -> std::io::Result<(
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
         Err(error) => return Err(error),
     };
-    let quoted = value
-        .replace('\\', "\\\\")
-        .replace('"', "\\\"")
-        .replace('$', "\\$");
-    let line = format!("{variable}=\"{quoted}\"");
+    // In single quotes nothing has a meaning, neither to readers of such files nor to a shell.
+    let quoted = value.replace('\'', "'\"'\"'");
+    let line = format!("{variable}='{quoted}'");
     let is_it = |text: &&str| {
         let name = text
             .trim_start()
@@ -344,12 +342,12 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join(".env");
         fs::write(&path, "# keys\nA=1\nCRM_TOKEN=old\n").expect("a file");
-        write_variable(&path, "CRM_TOKEN", "a\"b$c").expect("it is written");
+        write_variable(&path, "CRM_TOKEN", "a\"b$c`d`\\e'f").expect("it is written");
         write_variable(&path, "B", "second").expect("it is written");
         let text = fs::read_to_string(&path).expect("a file");
         assert_eq!(
             text,
-            "# keys\nA=1\nCRM_TOKEN=\"a\\\"b\\$c\"\nB=\"second\"\n"
+            "# keys\nA=1\nCRM_TOKEN='a\"b$c`d`\\e'\"'\"'f'\nB='second'\n"
         );
     }
 }

@@ -57,7 +57,7 @@ pub async fn of_traces(
     let until_ms = cx.engine.now_ms().saturating_add(READ_MS);
     for trace in traces.iter().filter_map(|trace| trace_of(trace)) {
         for (row, side) in runs_of(cx, trace).await? {
-            // The order of the spans is known only once all of them are read, so there is no half of an answer.
+            // The order of the spans is known only once all of them are read, so no partial answer can be given.
             if read >= RUNS_MAX || read > 0 && cx.engine.now_ms() > until_ms {
                 return Err(too_many_runs());
             }

@@ -1,6 +1,6 @@
 //! The rows of runs, the programs they are pinned to, and the leases to execute them.
 
-use super::{BlobRow, Entry, PortFuture, RunQuery, RunSummary, WaitRow};
+use super::{BlobRow, Entry, PortFuture, RunQuery, RunSummary, StoreError, WaitRow};
 use crate::ids::RunId;
 use crate::registry::RunVersion;
 use crate::trace::{RunTrace, TraceId, TraceOrigin};
@@ -73,6 +73,32 @@ pub trait Runs: Send + Sync {
         reason: &str,
         now_ms: i64,
     ) -> PortFuture<'_, Option<RunStatus>>;
+}
+
+/// The runs that a query finds, read a page at a time: as many as its limit.
+#[derive(Debug)]
+pub struct RunPages(Option<RunQuery>);
+
+impl RunPages {
+    pub fn new(query: RunQuery) -> RunPages {
+        RunPages(Some(query))
+    }
+
+    /// Returns the next page; `None` after the last one.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn next(&mut self, runs: &dyn Runs) -> Result<Option<Vec<RunSummary>>, StoreError> {
+        let Some(query) = &mut self.0 else {
+            return Ok(None);
+        };
+        let page = runs.summaries(query.clone()).await?;
+        query.after = page.last().map(|run| run.id.clone());
+        if page.len() < query.limit {
+            self.0 = None;
+        }
+        Ok(Some(page))
+    }
 }
 
 /// The source of a flow, named by its hash.

@@ -102,7 +102,7 @@ fn every_door_has_the_rules_of_the_tools() {
         ];
         for payload in &taken {
             complete(&project, payload).await.expect(payload);
-            // The run goes on when its driver looks.
+            // The run continues when its driver looks.
             project.on(URI, "next_step", json!({})).await;
         }
         let written = project.on(URI, "var_read", json!({"path": "a"})).await;

@@ -2,7 +2,7 @@
 //!
 //! A turn that is over is read from the journal, so nothing is missing where its text came faster than it was read. A generation
 //! that fails ends its stream with an error and without `[DONE]`. So does one whose model was asked again and answers other text than
-//! what was sent: the generation goes on, and its record has the later answer. A stream that did not reach its end is noted as left.
+//! what was sent: the generation continues, and its record has the later answer. A stream that did not reach its end is noted as left.
 
 use std::time::Duration;
 
@@ -99,7 +99,7 @@ impl Follow {
         let trace = format!("{}{}", ids::TRACE, ids::key_of(&self.id));
         let message = format!(
             "the answer of the model broke off after a part of it was sent, and the model was asked again and answers otherwise: \
-             discard the text of this stream; the generation goes on, and GET /api/v1/traces/{trace} has its text"
+             discard the text of this stream; the generation continues, and GET /api/v1/traces/{trace} has its text"
         );
         json!({
             "error": {"code": "STREAM_CONTRADICTED", "message": message},
