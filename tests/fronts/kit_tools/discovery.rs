@@ -314,7 +314,7 @@ fn a_person_completes_a_request() {
         assert!(complete("short").await.is_err());
         complete("a-secret-value").await.expect("it is taken");
         let file = std::fs::read_to_string(project.folder.path().join(".env")).expect("a file");
-        assert_eq!(file, "BILLING_KEY_OF_THIS_TEST=\"a-secret-value\"\n");
+        assert_eq!(file, "BILLING_KEY_OF_THIS_TEST='a-secret-value'\n");
         let once = flowstone_fronts::kit::connecting::find(&project.engine, id).await;
         assert_eq!(once.map_err(|error| error.code.name()), Err("not_found"));
         // Five open requests of a flow.
