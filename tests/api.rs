@@ -280,6 +280,18 @@ pub struct Events {
     lines: Lines<BufReader<TcpStream>>,
 }
 
+impl Events {
+    /// Returns the text of the next line of data, which may be other text than JSON.
+    pub fn next_data(&mut self) -> Option<String> {
+        loop {
+            let line = self.lines.next()?.ok()?;
+            if let Some(data) = line.strip_prefix("data: ") {
+                return Some(data.to_owned());
+            }
+        }
+    }
+}
+
 impl Iterator for Events {
     type Item = Event;
 

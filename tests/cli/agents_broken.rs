@@ -1,13 +1,14 @@
 //! Streams of a model that break off and are asked for again, and answers that the model did not end by itself.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use crate::agents_api::{Agents, answer, error};
+use crate::api::Events;
 use crate::server::{Answer, Server, event_stream};
 
 /// A stream that breaks off after a text.
@@ -34,6 +35,37 @@ fn serve(answers: Vec<Answer>) -> Agents {
         let known = answers.get(number).or(answers.last());
         known.cloned().unwrap_or(Answer::Status(500, "none"))
     }))
+}
+
+/// Serves a model whose first answer breaks off, and that is silent about the second until the first was read.
+fn serve_broken(first: &str, second: Answer) -> (Agents, Arc<AtomicBool>) {
+    let asked = AtomicUsize::new(0);
+    let is_read = Arc::new(AtomicBool::new(false));
+    let (first, may_continue) = (broken(first), is_read.clone());
+    let agents = Agents::serve_beside(Server::start(move |request, _| {
+        if request.path != "/v1/chat/completions" {
+            return answer(request);
+        }
+        if asked.fetch_add(1, Ordering::SeqCst) == 0 {
+            return first.clone();
+        }
+        let ends = Instant::now() + Duration::from_secs(20);
+        while !may_continue.load(Ordering::SeqCst) && Instant::now() < ends {
+            thread::sleep(Duration::from_millis(5));
+        }
+        second.clone()
+    }));
+    (agents, is_read)
+}
+
+/// Starts a streamed generation.
+fn follow(agents: &Agents, agent: &str) -> Events {
+    let authorization = format!("authorization: Bearer {}", agents.api.token);
+    agents.api.follow_request(
+        &format!("POST /api/v1/agents/{agent}/generate"),
+        &[authorization.as_str(), "content-type: application/json"],
+        &json!({"prompt": "x", "stream": true}).to_string(),
+    )
 }
 
 /// Runs a streamed generation, and returns the data of its frames.
@@ -81,9 +113,12 @@ fn a_stream_whose_model_is_asked_again_goes_on_only_with_the_text_that_was_sent(
         ("Five.", false),
         ("Paris is the capital of France, my friend.", false),
     ] {
-        let agents = serve(vec![broken("The answer is 4"), whole(second, "stop")]);
+        let (agents, is_read) = serve_broken("The answer is 4", whole(second, "stop"));
         let agent = agents.agent("x", &[], json!({}));
-        let frames = frames(&agents, &agent);
+        let mut events = follow(&agents, &agent);
+        let mut frames = vec![events.next_data().expect("a first frame")];
+        is_read.store(true, Ordering::SeqCst);
+        frames.extend(std::iter::from_fn(|| events.next_data()));
         let is_done = frames.last().is_some_and(|it| it == "[DONE]");
         assert_eq!(is_done, is_same, "{second}: {frames:?}");
         // The generation may go on longer than its stream.
@@ -114,12 +149,7 @@ fn a_stream_that_a_kill_ended_says_so() {
         whole("after all", "stop"),
     ]);
     let agent = agents.agent("x", &[], json!({}));
-    let authorization = format!("authorization: Bearer {}", agents.api.token);
-    let _stream = agents.api.follow_request(
-        &format!("POST /api/v1/agents/{agent}/generate"),
-        &[authorization.as_str(), "content-type: application/json"],
-        &json!({"prompt": "x", "stream": true}).to_string(),
-    );
+    let _stream = follow(&agents, &agent);
     let ends = Instant::now() + Duration::from_secs(30);
     while agents.turns().is_empty() {
         assert!(Instant::now() < ends, "the model is not asked");
