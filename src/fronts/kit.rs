@@ -26,6 +26,7 @@ pub mod playbook;
 pub mod revision;
 pub mod schedule;
 pub mod schema;
+mod span_approval;
 pub mod span_filter;
 pub mod span_pages;
 pub mod spans;
@@ -36,6 +37,7 @@ pub mod tool;
 pub mod tools;
 pub mod trace_spans;
 pub mod trigger;
+pub mod unconfirmed;
 
 use std::time::Duration;
 
@@ -44,7 +46,7 @@ use flowstone_model::token::{Scope, Token, TokenKind};
 use serde_json::{Map, Value as Json};
 
 pub use approval::Decider;
-pub use context::{Backend, BoundTrace, KitCall, Origin};
+pub use context::{Backend, BoundTrace, CancelOnDrop, KitCall, Origin};
 pub use error::{KitCode, KitError};
 pub use permission::{DoorPermissions, Permissions, Question};
 pub use step::KitStep;
@@ -150,7 +152,12 @@ async fn asked_about(
             "`{}` is denied here by a setting",
             tool.name
         ))),
-        Permission::Ask => Question::about(cx, tool, arguments).await.map(Some),
+        Permission::Ask => {
+            if let Some(check) = tool.check {
+                check(cx, arguments).await?;
+            }
+            Question::about(cx, tool, arguments).await.map(Some)
+        }
     }
 }
 

@@ -84,28 +84,6 @@ pub(crate) fn is_in_test() -> bool {
     std::env::var("FLOWSTONE_RUN_KIND").is_ok_and(|kind| kind == "test")
 }
 
-/// Sends a cancel when it is dropped: when nobody waits for the answer any more.
-pub(crate) struct CancelOnDrop(watch::Sender<bool>);
-
-impl CancelOnDrop {
-    /// Returns the guard, and what a call watches.
-    pub(crate) fn new() -> (CancelOnDrop, watch::Receiver<bool>) {
-        let (sender, receiver) = watch::channel(false);
-        (CancelOnDrop(sender), receiver)
-    }
-
-    /// Cancels the call while its answer is still awaited.
-    pub(crate) fn cancel(&self) {
-        self.0.send_replace(true);
-    }
-}
-
-impl Drop for CancelOnDrop {
-    fn drop(&mut self) {
-        self.0.send_replace(true);
-    }
-}
-
 /// Calls a tool.
 ///
 /// # Errors

@@ -207,3 +207,31 @@ fn a_test_that_calls_the_kit_over_mcp_is_refused() {
     let runs = runs["runs"].as_array().expect("runs");
     assert_eq!(runs.len(), 2, "no test started another: {runs:?}");
 }
+
+/// A flow that tests itself, and whose test takes ten minutes.
+const BUILDER: &str = r#"{:slug :mail :invocations {:default {:inputs [{:name :mode :type :text :required false}]}}
+ :flow '(if (= "slow" (:mode (flow/input)))
+          (flow/step :sleep :long {:millis 600000})
+          (do (try (flow/step :kit :test {:tool "test_run" :arguments {:inputs {:mode "slow"}} TIMEOUT})
+                   (catch Exception e nil))
+              (flow/step :sleep :stay {:millis 600000})))}"#;
+
+#[test]
+fn a_test_ends_with_the_step_that_started_it() {
+    for timeout in ["", ":timeout \"2s\""] {
+        let scratch = Scratch::new();
+        scratch.write("flowstone.edn", SETTINGS);
+        let file = scratch.write("flows/mail.edn", BUILDER.replace("TIMEOUT", timeout));
+        let file = file.display().to_string();
+        scratch.run(&["flows", "push", &file]).ok();
+        let api = Api::serve(&scratch);
+        let reply = api.post("/api/v1/flows/mail/runs", &json!({"input": {}}));
+        let run = reply.json()["id"].as_str().expect("a run").to_owned();
+        if timeout.is_empty() {
+            wait_for(&api, "waiting");
+            let reply = api.post(&format!("/api/v1/runs/{run}/cancel"), &json!({}));
+            assert!(reply.status < 300, "{reply:?}");
+        }
+        wait_for(&api, "cancelled");
+    }
+}

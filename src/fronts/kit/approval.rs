@@ -126,13 +126,15 @@ async fn ask(cx: &KitCall<'_>, question: &Question) -> Result<KitError, KitError
                 APPROVALS.delete_exact(cx.engine, digest, &row).await?;
                 USED.delete_under(cx.engine, digest).await?;
             }
-            _ => open += usize::from(row["token"] == json!(cx.token.id)),
+            _ if row["status"] == json!("open") && row["token"] == json!(cx.token.id) => open += 1,
+            // Somebody else's, or decided.
+            _ => {}
         }
     }
     if open >= OPEN_MAX {
-        return Ok(KitError::limit_exceeded(
+        return Ok(KitError::full(
             format!("{open} calls of this token wait for a person already"),
-            60,
+            "let a person decide about one of them, and repeat the call",
         ));
     }
     let row = json!({

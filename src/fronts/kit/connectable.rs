@@ -3,6 +3,7 @@
 
 use flowstone_flow::flow::Flow;
 use flowstone_model::diagnostic::nearest;
+use flowstone_project::connections::ConnectionReport;
 use flowstone_project::webhooks::{Sender, webhooks};
 use flowstone_steps::llm::PROVIDERS;
 
@@ -125,7 +126,10 @@ fn of_known(cx: &KitCall<'_>, known: &Integration) -> Wanted {
         _ if !is_bare => None,
         kind => KINDS.iter().find(|(name, _)| *name == kind),
     };
-    let entry = kind.map(|(_, rest)| entry(&known.slug, rest));
+    let entry = match &known.unconfirmed {
+        Some(unconfirmed) => Some(confirmation(&known.slug, report, &unconfirmed.base_url)),
+        None => kind.map(|(_, rest)| entry(&known.slug, rest)),
+    };
     let wanted = match &report.secret {
         Some(secret) => Wanted {
             place: secret.place.clone(),
@@ -143,6 +147,14 @@ fn of_known(cx: &KitCall<'_>, known: &Integration) -> Wanted {
 /// Returns the entry of a connection in `flowstone.edn`.
 fn entry(slug: &str, rest: &str) -> String {
     format!(":connections {{:{slug} {}}}", rest.replace("SLUG", slug))
+}
+
+/// Returns the entry with which a person confirms the address that a program wrote into a slot.
+fn confirmation(slug: &str, report: &ConnectionReport, base_url: &str) -> String {
+    let backend = report.backend.as_ref();
+    let backend = backend.map_or_else(String::new, |backend| format!(" :backend {backend:?}"));
+    let kind = &report.kind;
+    format!(":connections {{:{slug} {{:type :{kind}{backend} :base-url {base_url:?}}}}}")
 }
 
 /// Returns the secret that the webhook of a connection lacks.

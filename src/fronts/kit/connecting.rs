@@ -72,9 +72,9 @@ pub async fn request(
         return pending(cx, row);
     }
     if open.len() >= MOST_OPEN {
-        return Err(KitError::limit_exceeded(
+        return Err(KitError::full(
             format!("{MOST_OPEN} requests for connections of this flow are open"),
-            60,
+            "let the person complete one of them; each ends an hour after it was made",
         ));
     }
     let id = format!(

@@ -78,6 +78,28 @@ pub struct KitCall<'a> {
     pub is_for_model: bool,
 }
 
+/// Sends a cancel when it is dropped: when nobody waits for the answer any more.
+pub struct CancelOnDrop(watch::Sender<bool>);
+
+impl CancelOnDrop {
+    /// Returns the guard, and what a call watches.
+    pub fn new() -> (CancelOnDrop, watch::Receiver<bool>) {
+        let (sender, receiver) = watch::channel(false);
+        (CancelOnDrop(sender), receiver)
+    }
+
+    /// Cancels the call while its answer is still awaited.
+    pub fn cancel(&self) {
+        self.0.send_replace(true);
+    }
+}
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.send_replace(true);
+    }
+}
+
 impl KitCall<'_> {
     /// Returns the slug of the bound flow.
     ///

@@ -15,7 +15,7 @@ mod wording;
 
 pub use candidate::{Candidate, Kind, Link};
 pub use catalogue::Catalogue;
-pub use flows::bound_flow;
+pub use flows::{bound_flow, flow_of};
 pub use need::Need;
 pub use state::{Integration, Integrations, State, shown_missing};
 pub use wording::{left_to_do, reads_like_a_time, reads_like_an_event};

@@ -107,6 +107,9 @@ impl KitCode {
     }
 }
 
+/// When a call is repeated for which something has to be removed first.
+const RETRY_FULL_S: u64 = 60;
+
 /// Why a call has no answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KitError {
@@ -319,10 +322,13 @@ impl KitError {
     /// `retry_after_s` is also the header `Retry-After`.
     pub fn limit_exceeded(message: impl Into<String>, retry_after_s: u64) -> KitError {
         KitError::new(KitCode::LimitExceeded, message)
-            .next(format!(
-                "repeat the call in {retry_after_s} s, or remove what is no longer needed"
-            ))
+            .next(format!("repeat the call in {retry_after_s} s"))
             .with(json!({"retry_after_s": retry_after_s}))
+    }
+
+    /// A limit that time does not lift; `next` says what makes room.
+    pub fn full(message: impl Into<String>, next: impl Into<String>) -> KitError {
+        KitError::limit_exceeded(message, RETRY_FULL_S).next(next)
     }
 
     /// A failure of the platform. What failed goes to the log; the caller gets the id of the request only.
@@ -417,10 +423,11 @@ impl From<RegistryError> for KitError {
                 KitError::revision_conflict(message, json!({"current_version": head}))
             }
             RegistryError::Archived { slug } => KitError::flow_archived(slug),
-            RegistryError::CheckFailed { problems, .. } => KitError::check_failed(
-                message,
-                problems.iter().map(super::revision::finding).collect(),
-            ),
+            RegistryError::CheckFailed { slug, problems } => {
+                let problems = problems.iter();
+                let problems = problems.map(|it| super::revision::finding(slug, it));
+                KitError::check_failed(message, problems.collect())
+            }
             RegistryError::NothingBefore { slug, .. } => KitError::no_revision(slug),
             RegistryError::DeployKey { .. } => KitError::permission_denied(message),
             RegistryError::Files(_)

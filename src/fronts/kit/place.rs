@@ -18,7 +18,7 @@ use flowstone_steps::persist::PersistResult;
 use flowstone_steps::{embedder, sandbox};
 use tokio::sync::watch;
 
-use super::context::{Backend, KitCall, Origin};
+use super::context::{Backend, CancelOnDrop, KitCall, Origin};
 use super::error::KitError;
 use super::permission::{DoorPermissions, Permissions};
 
@@ -33,19 +33,20 @@ pub(super) struct Place {
     token: Token,
     origin: Origin,
     permissions: Permissions,
-    /// Kept open: the call ends by itself, or is dropped with the step.
-    cancelled: watch::Sender<bool>,
+    /// Becomes true when the guard is dropped.
+    cancelled: watch::Receiver<bool>,
 }
 
 impl Place {
-    /// Returns the place of a step. Ids of new records begin with `base_ms`. `named` is the tool that the flow names.
+    /// Returns the place of a step, and the guard that cancels its calls when it is dropped. Ids of new records begin with
+    /// `base_ms`. `named` is the tool that the flow names.
     ///
     /// # Errors
     /// `permission_denied`, when the settings name a tool that does not exist.
     pub(super) async fn of_step(
         cx: &StepContext,
         (base_ms, named): (i64, &str),
-    ) -> Result<Place, KitError> {
+    ) -> Result<(Place, CancelOnDrop), KitError> {
         let engine = Engine::beside_step(
             cx,
             base_ms,
@@ -58,7 +59,8 @@ impl Place {
         catalog.follow(&engine).await;
         let token = token(cx);
         let permissions = Permissions::of_settings(cx.settings(), &token)?;
-        Ok(Place {
+        let (guard, cancelled) = CancelOnDrop::new();
+        let place = Place {
             slug: cx.flow().slug.to_string(),
             catalog,
             token,
@@ -69,9 +71,10 @@ impl Place {
                 base: server_file::running(cx.home()),
             },
             permissions: permissions.and(&DoorPermissions::enabling(&[named])),
-            cancelled: watch::channel(false).0,
+            cancelled,
             engine,
-        })
+        };
+        Ok((place, guard))
     }
 
     /// Returns a call at this place.
@@ -85,7 +88,7 @@ impl Place {
             token: &self.token,
             origin: &self.origin,
             permissions: &self.permissions,
-            cancelled: self.cancelled.subscribe(),
+            cancelled: self.cancelled.clone(),
             is_for_model: true,
         }
     }

@@ -71,6 +71,13 @@ pub fn no_flow(slug: &str) -> String {
     format!("The flow `{slug}` does not exist yet in the registry: its first commit creates it.\n")
 }
 
+/// Says that the caller may not read a flow, without saying whether it exists.
+pub fn unread_flow(slug: &str) -> String {
+    format!(
+        "The token of this session may not read the text of the flow `{slug}`: it lacks the scope `read`.\n"
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,6 +2,7 @@
 
 use flowstone_engine::feed_event::instant;
 use flowstone_model::diagnostic::Severity;
+use flowstone_model::registry::MAIN_FILE;
 use flowstone_project::flow_files::TextFinding;
 use flowstone_project::registry::{FlowRegistry, RegistryError, VersionRef, VersionRow};
 use serde_json::{Value as Json, json};
@@ -60,8 +61,11 @@ pub fn schema() -> Json {
     })
 }
 
-/// Returns a problem or warning of a check, as `flowstone check --json` prints it.
-pub fn finding(finding: &TextFinding) -> Json {
+/// Returns a problem or warning of a check of a flow, as `flowstone check --json` prints it. The text of the flow has the name
+/// that it has in a delta.
+pub fn finding(slug: &str, finding: &TextFinding) -> Json {
+    let file = finding.file.as_deref();
+    let is_main = file.and_then(|file| file.strip_suffix(".edn")) == Some(slug);
     let place = |number: usize| (finding.line > 0).then_some(number);
     json!({
         "severity": match finding.severity {
@@ -71,7 +75,10 @@ pub fn finding(finding: &TextFinding) -> Json {
         },
         "code": finding.code,
         "message": finding.message,
-        "file": finding.file,
+        "file": match is_main {
+            true => Some(MAIN_FILE),
+            false => file,
+        },
         "line": place(finding.line),
         "column": place(finding.column),
         "hints": finding.hints,

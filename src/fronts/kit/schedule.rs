@@ -225,6 +225,15 @@ pub async fn shown_of_text(cx: &KitCall<'_>, row: &ScheduleRow) -> Result<Json, 
     }))
 }
 
+/// Checks that a call names a schedule of the kit, of the bound flow.
+///
+/// # Errors
+/// As [`own`].
+pub async fn check(cx: &KitCall<'_>, arguments: &Arguments) -> Result<(), KitError> {
+    let id = arguments["id"].as_str().unwrap_or_default();
+    own(cx, id).await.map(drop)
+}
+
 /// Returns the kit's schedule with an id.
 ///
 /// # Errors

@@ -434,7 +434,11 @@ impl Condition {
         let is_end =
             name == "start_time" && matches!(operator, Operator::Exists | Operator::NotExists);
         if !field.takes(operator) || is_end {
-            let taken = OPERATORS.iter().filter(|(_, it)| field.takes(*it));
+            let is_taken = |it: Operator| {
+                let is_exists = matches!(it, Operator::Exists | Operator::NotExists);
+                field.takes(it) && !(name == "start_time" && is_exists)
+            };
+            let taken = OPERATORS.iter().filter(|(_, it)| is_taken(*it));
             let taken: Vec<&str> = taken.map(|(name, _)| *name).collect();
             let message = format!("`{name}` does not have this operator");
             return wrong("/operator", &taken.join(", "), message);

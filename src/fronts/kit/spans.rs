@@ -18,13 +18,19 @@ use flowstone_model::trace::{RunTrace, SpanId, SpanOf, SpanPlace};
 use flowstone_steps::llm::UsualModel;
 use serde_json::{Map, Value as Json, json};
 
+use super::span_approval::{Approval, Approvals};
+
 /// The step types whose nested steps are a conversation with a model.
 const AGENTS: &[&str] = &["agent", "llm"];
 /// The attributes with the model and the provider of a request.
 const REQUEST_MODEL: &str = "gen_ai.request.model";
 const PROVIDER: &str = "gen_ai.provider.name";
+/// The attribute with what a person said about a call.
+const APPROVAL: &str = "flowstone.approval";
+/// The message of a call that a person rejected.
+const REJECTED: &str = "a person rejected this call";
 /// The id of a model's turn.
-const TURN: &str = "turn";
+pub(super) const TURN: &str = "turn";
 /// The step types whose spans are requests to another system.
 const OUTSIDE: &[&str] = &["http", "llm", "mcp", "notify"];
 
@@ -51,6 +57,7 @@ pub fn of_run(report: &RunReport, notes: Vec<Json>) -> Vec<Span> {
             .map(|step| (step.path.as_str(), step))
             .collect(),
         calls: calls(report),
+        approvals: Approvals::of(report),
         trace,
     };
     let mut spans = vec![maker.run(notes)];
@@ -150,6 +157,7 @@ struct Maker<'a> {
     report: &'a RunReport,
     steps: HashMap<&'a str, &'a StepReport>,
     calls: Calls,
+    approvals: Approvals,
     trace: RunTrace,
 }
 
@@ -288,13 +296,23 @@ impl Maker<'_> {
                 add("gen_ai.tool.call.id", json!(id));
             }
         }
-        if step.status == StepStatus::Waiting {
-            add("flowstone.approval", json!("waiting"));
+        let decided = call.and_then(|call| self.approvals.find(&call.turn, call.id.as_deref()));
+        // What was confirmed before one step, by `:confirm`, is asked about in place of the step.
+        let is_asked = step.status == StepStatus::Waiting && step.kind != "wait";
+        let asked = is_asked.then_some(Approval::Waiting);
+        if let Some(approval) = asked.or(decided) {
+            add(APPROVAL, json!(approval.name()));
         }
         let input = call.and_then(|call| call.arguments.clone());
-        let input = input.or_else(|| step.request.as_deref().map(stored));
-        if let Some(input) = input {
-            add("input", json!({"value": input}));
+        // The journal keeps the beginning of a long request, which is no data any more.
+        let mut is_cut = false;
+        match (input, step.request.as_deref()) {
+            (Some(input), _) => add("input", json!({"value": input})),
+            (None, Some(request)) => {
+                is_cut = codec::decode(request).is_err();
+                add("input", json!({"value": stored(request)}));
+            }
+            (None, None) => {}
         }
         let mut name = name;
         let value = self.outcome(step, &mut attributes);
@@ -317,7 +335,7 @@ impl Maker<'_> {
             | StepStatus::InFlight
             | StepStatus::InDoubt => None,
         };
-        self.span(Part {
+        let mut span = self.span(Part {
             kind,
             name,
             of: self.place(step),
@@ -327,7 +345,11 @@ impl Maker<'_> {
             is_done: step.status == StepStatus::Done,
             attributes,
             is_outside: OUTSIDE.contains(&&*step.kind),
-        })
+        });
+        if is_cut {
+            span.json.insert("truncated".to_owned(), json!(true));
+        }
+        span
     }
 
     /// Adds what a step gave, if the journal has it. Returns the value.
@@ -339,7 +361,13 @@ impl Maker<'_> {
             return value;
         }
         if step.error.is_some() && step.ended_ms.is_some() {
-            insert_output(attributes, error_value(result, step.error_code.as_deref()));
+            let data = step.error_data.as_deref();
+            let of_kit = data.and_then(|text| kit_error(codec::decode(text).ok()?.get("kit")?));
+            let output = match of_kit {
+                Some((code, message)) => error_value(&message, Some(&code)),
+                None => error_value(result, step.error_code.as_deref()),
+            };
+            insert_output(attributes, output);
         }
         None
     }
@@ -392,14 +420,38 @@ impl Maker<'_> {
             add("gen_ai.tool.call.id", json!(id));
         }
         add("input", json!({"value": call.arguments}));
-        match &call.error {
-            Some(error) => insert_output(&mut attributes, error_value(error, None)),
-            None => {
-                let approval = match self.report.row.status.is_final() {
-                    true => "not performed",
-                    false => "waiting",
-                };
-                attributes.insert("flowstone.approval".to_owned(), json!(approval));
+        let approval = self.approvals.find(&call.turn, call.id.as_deref());
+        let is_over = self.report.row.status.is_final();
+        let name = match (approval, &call.error) {
+            (Some(Approval::Waiting) | None, None) if is_over => Some("not performed"),
+            // A call without an approval is being performed.
+            (approval, _) => approval.map(Approval::name),
+        };
+        if let Some(name) = name {
+            attributes.insert(APPROVAL.to_owned(), json!(name));
+        }
+        // The answer of the kit to a call that it refused is data.
+        let data = call
+            .error
+            .as_deref()
+            .and_then(|text| codec::decode(text).ok());
+        let of_kit = data.as_ref().and_then(kit_error);
+        let mut error = call.error.clone();
+        let mut ended_ms = error.as_ref().map(|_| call.at_ms);
+        match (&approval, of_kit) {
+            (Some(Approval::Rejected { at_ms }), of_kit) => {
+                ended_ms = Some(*at_ms);
+                let message = of_kit.map(|(_, message)| message);
+                error = Some(message.unwrap_or_else(|| REJECTED.to_owned()));
+            }
+            (_, Some((code, message))) => {
+                insert_output(&mut attributes, error_value(&message, Some(&code)));
+                error = Some(message);
+            }
+            (_, None) => {
+                if let Some(error) = &error {
+                    insert_output(&mut attributes, error_value(error, None));
+                }
             }
         }
         let above = outer(&call.turn);
@@ -412,8 +464,8 @@ impl Maker<'_> {
             name: format!("execute_tool {}", call.name),
             of: self.trace.step(&path),
             parent: Some(parent),
-            times: (call.at_ms, call.error.as_ref().map(|_| call.at_ms)),
-            error: call.error.clone(),
+            times: (call.at_ms, ended_ms),
+            error,
             is_done: false,
             attributes,
             is_outside: false,
@@ -530,6 +582,13 @@ fn error_value(message: &str, code: Option<&str>) -> Json {
     json!({"error": message, "code": code.unwrap_or("_OTHER")})
 }
 
+/// Returns the code and the message of an error of the kit.
+fn kit_error(error: &Value) -> Option<(String, String)> {
+    error.as_map()?;
+    let text = |key: &str| Some(error.get(key)?.as_str()?.to_string());
+    Some((text("code")?, text("message")?))
+}
+
 /// Returns a stored value as JSON; what cannot be read, such as the beginning of a long request, as its text.
 fn stored(text: &str) -> Json {
     let value = codec::decode(text).ok();
@@ -547,7 +606,7 @@ fn time(millis: i64) -> String {
 }
 
 /// Returns the path of the step that performs the one at a path; further attempts have paths of their own.
-fn outer(path: &str) -> Option<&str> {
+pub(super) fn outer(path: &str) -> Option<&str> {
     let (above, _) = path.rsplit_once('/')?;
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit());
     Some(match above.rsplit_once('~') {
@@ -557,7 +616,7 @@ fn outer(path: &str) -> Option<&str> {
 }
 
 /// Returns the id of a step by its path.
-fn step_id(path: &str) -> &str {
+pub(super) fn step_id(path: &str) -> &str {
     let last = path.rsplit_once('/').map_or(path, |(_, last)| last);
     last.split_once('#').map_or(last, |(id, _)| id)
 }

@@ -14,6 +14,7 @@ use flowstone_lang::value::Value;
 use flowstone_model::json::{from_json, items, to_json};
 use flowstone_project::registry::FlowRegistry;
 use serde_json::{Value as Json, json};
+use tokio::task::spawn_local;
 
 use super::error::KitError;
 use super::place::{Place, check_owner, permissions};
@@ -220,13 +221,20 @@ fn interrupted(config: &Value) -> KitError {
 
 async fn perform(cx: &StepContext, config: &Value, base_ms: i64) -> Result<Json, KitError> {
     let (name, arguments) = wanted(config)?;
-    let place = Place::of_step(cx, (base_ms, &name)).await?;
-    let agreed = cx.agreed();
-    let consent = agreed.map_or(Consent::Door, Consent::Given);
-    match super::call(&place.call(), &name, arguments, consent).await? {
-        Called::Done(answer) => Ok(answer),
-        Called::Ask(_) => Err(KitError::not_agreed(&name, agreed.is_some())),
-    }
+    let (place, left) = Place::of_step(cx, (base_ms, &name)).await?;
+    let agreed = cx.agreed().map(str::to_owned);
+    // A task of its own: when the step is dropped, because the run is cancelled or the step's time is over, the call is
+    // told by the guard, and ends what it has started.
+    let called = spawn_local(async move {
+        let consent = agreed.as_deref().map_or(Consent::Door, Consent::Given);
+        match super::call(&place.call(), &name, arguments, consent).await? {
+            Called::Done(answer) => Ok(answer),
+            Called::Ask(_) => Err(KitError::not_agreed(&name, agreed.is_some())),
+        }
+    });
+    let called = called.await;
+    drop(left);
+    called.map_err(|error| KitError::internal(&error))?
 }
 
 /// Returns whether a person has to agree to a call: `{ask, text, digest}`.
@@ -234,7 +242,7 @@ async fn question(cx: &StepContext, config: &Value) -> Result<Json, Json> {
     let asked = async {
         check_owner(cx)?;
         let (name, arguments) = wanted(config)?;
-        let place = Place::of_step(cx, (cx.now_ms(), &name)).await?;
+        let (place, _left) = Place::of_step(cx, (cx.now_ms(), &name)).await?;
         super::question(&place.call(), &name, arguments).await
     };
     let asked: Result<_, KitError> = asked.await;

@@ -96,6 +96,15 @@ pub fn trigger_config_schema() -> Json {
     )
 }
 
+/// Checks that a call names a subscription of the bound flow.
+///
+/// # Errors
+/// `not_found`.
+pub async fn check(cx: &KitCall<'_>, arguments: &Arguments) -> Result<(), KitError> {
+    let id = arguments["id"].as_str().unwrap_or_default();
+    trigger::find(cx, KIND, id).await.map(drop)
+}
+
 /// Fills in what is particular to a subscription, after checking that such events can come.
 ///
 /// # Errors

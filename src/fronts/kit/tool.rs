@@ -13,6 +13,10 @@ pub type Arguments = Map<String, Json>;
 /// The answer of a tool: its object, or the reason why it failed.
 pub type Answer = Result<Json, KitError>;
 
+/// See [`Tool::check`].
+pub type Check =
+    for<'a> fn(&'a KitCall<'a>, &'a Arguments) -> LocalFuture<'a, Result<(), KitError>>;
+
 /// A tool for agents that build flows.
 ///
 /// `call` is asynchronous on the engine's thread. A tool is a file with one constant:
@@ -48,6 +52,8 @@ pub struct Tool {
     pub default_on: bool,
     /// How a call inside a test is refused.
     pub in_test: InTest,
+    /// Finds what is wrong with a call, so that nobody is asked about one that could not be made. Changes nothing.
+    pub check: Option<Check>,
     pub call: for<'a> fn(&'a KitCall<'a>, Arguments) -> LocalFuture<'a, Answer>,
 }
 

@@ -189,7 +189,7 @@ fn object_text(data: &Json, name: &str) -> Result<Option<String>, KitError> {
     }
 }
 
-/// Stores a new row.
+/// Stores a new row. `what` are rows of its kind.
 ///
 /// # Errors
 /// `limit_exceeded`.
@@ -197,14 +197,27 @@ pub async fn add(cx: &KitCall<'_>, row: &TriggerRow, what: &str) -> Result<(), K
     let triggers = &cx.engine.stores().triggers;
     match triggers.add_trigger(row.clone(), MOST).await? {
         true => Ok(()),
-        false => Err(KitError::limit_exceeded(
-            format!(
-                "the flow `{}` has {MOST} {what}, which is the maximum",
-                row.flow.slug
-            ),
-            60,
-        )),
+        false => Err(full(&row.flow.slug, what)),
     }
+}
+
+/// Checks that a new row has room.
+///
+/// # Errors
+/// `limit_exceeded`.
+pub async fn check_room(cx: &KitCall<'_>, row: &TriggerRow, what: &str) -> Result<(), KitError> {
+    let triggers = &cx.engine.stores().triggers;
+    match triggers.triggers(&row.flow, row.kind).await?.len() < MOST {
+        true => Ok(()),
+        false => Err(full(&row.flow.slug, what)),
+    }
+}
+
+fn full(slug: &str, what: &str) -> KitError {
+    KitError::full(
+        format!("the flow `{slug}` has {MOST} {what}, which is the maximum"),
+        format!("remove one of the {what} that is no longer needed, and repeat the call"),
+    )
 }
 
 /// Returns a row of the bound flow.

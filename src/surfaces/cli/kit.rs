@@ -9,6 +9,7 @@ use flowstone_engine::catalog::Catalog;
 use flowstone_engine::json::read_strictly;
 use flowstone_engine::server_file;
 use flowstone_engine::token::Token;
+use flowstone_fronts::kit::CancelOnDrop;
 use flowstone_fronts::kit::approval::{decide, find_approval, open_approvals};
 use flowstone_fronts::kit::connecting::{self, Place};
 use flowstone_fronts::kit::permission::{shown_arguments, visible};
@@ -28,7 +29,7 @@ use super::serve::listen::Behind;
 use super::table::{Column, table};
 use super::{App, Open, input, output};
 use crate::http::EngineContext;
-use crate::kit::{self, Agreed, CancelOnDrop, KitDoor, Wanted};
+use crate::kit::{self, Agreed, KitDoor, Wanted};
 
 /// The code of arguments that cannot be read.
 const BAD_ARGUMENTS: &str = "E1510";

@@ -15,6 +15,7 @@ use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 use flowstone_flow::definition::is_identifier;
+use flowstone_fronts::kit::CancelOnDrop;
 use flowstone_fronts::kit::link::CALLBACK;
 use flowstone_fronts::kit::{Called, KitError, Origin};
 use serde_json::{Map, Value as Json, json};
@@ -26,7 +27,7 @@ use super::answer::Answer;
 use super::problem::Problem;
 use super::request::{JSON_MAX, bytes, json as read_json, refuse_other_types};
 use super::server::{EngineContext, Shared};
-use crate::kit::{self, Agreed, CancelOnDrop, KitDoor, Wanted};
+use crate::kit::{self, Agreed, KitDoor, Wanted};
 
 const FLOW: HeaderName = HeaderName::from_static("x-flowstone-flow");
 /// Headers that say which kind of run makes the request.
@@ -34,7 +35,7 @@ const RUN_KINDS: &[&str] = &["x-flowstone-run-kind", "x-agenta-run-kind"];
 /// The kind of runs that change nothing through the kit.
 const TEST: &str = "test";
 /// The beginnings of the addresses of this front.
-const PREFIXES: &[&str] = &["/api/tools", "/api/spans"];
+const PREFIXES: &[&str] = &["/api/spans", "/api/tools", "/mcp/kit"];
 /// The member of a problem that holds the error of the kit.
 const ERROR: &str = "kitError";
 

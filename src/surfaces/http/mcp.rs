@@ -18,7 +18,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use flowstone_engine::json::compact;
 use flowstone_engine::trace::TraceParent;
-use flowstone_fronts::kit::{DoorPermissions, Origin};
+use flowstone_fronts::kit::{DoorPermissions, KitError, Origin};
 use http_body_util::channel::{Channel, Sender};
 use hyper::body::{Bytes, Frame};
 use serde_json::{Map, Value as Json};
@@ -33,7 +33,7 @@ use super::graph::CallerAddress;
 use super::problem::{Problem, codes as problems};
 use super::request::{self, JSON_MAX, refuse_other_types};
 use super::rights::{Ended, Right};
-use super::server::Shared;
+use super::server::{EngineContext, Shared};
 use super::{kit, trace};
 use crate::kit::KitDoor;
 use crate::mcp::{
@@ -67,6 +67,14 @@ async fn kit_message(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
+    let (token, named) = (caller.token.clone(), slug.clone());
+    let reached = server.ask(async move |cx: &EngineContext| {
+        let labels = cx.catalog.labels(&cx.engine, &named);
+        Ok::<_, Problem>(token.reaches_flow(&named, &labels))
+    });
+    if !reached.await? {
+        return Err(KitError::not_found(format!("there is no flow `{slug}`")).into());
+    }
     let door = KitDoor {
         slug: Some(slug),
         permissions: DoorPermissions::default(),

@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use flowstone_fronts::kit::CancelOnDrop;
 use flowstone_fronts::kit::playbook as kit_playbook;
 use flowstone_fronts::kit::{Called, GRACE, KitCode, KitError, Question};
 use serde_json::{Map, Value as Json, json};
@@ -15,7 +16,7 @@ use super::peer::{Request, refused};
 use super::playbook;
 use super::protocol::{Era, RpcError};
 use crate::http::{EngineContext, Problem};
-use crate::kit::{self, Agreed, CancelOnDrop, KitDoor, Wanted};
+use crate::kit::{self, Agreed, KitDoor, Wanted};
 
 /// How often a client hears that a call is still at work.
 const PROGRESS: Duration = Duration::from_secs(5);

@@ -79,9 +79,11 @@ async fn head(rq: &Request, door: &KitDoor) -> Result<String, RpcError> {
     let caller = rq.caller.clone();
     let asked = rq.server.ask(async move |cx: &EngineContext| {
         let labels = cx.catalog.labels(&cx.engine, &slug);
-        let may_read = crate::kit::may_read(&caller.token);
-        if !may_read || !caller.token.reaches_flow(&slug, &labels) {
+        if !caller.token.reaches_flow(&slug, &labels) {
             return Ok(playbook::no_flow(&slug));
+        }
+        if !crate::kit::may_read(&caller.token) {
+            return Ok(playbook::unread_flow(&slug));
         }
         let registry = FlowRegistry::new(cx.engine.stores(), cx.engine.now_ms());
         let head = playbook::head(&registry, &slug, usize::MAX).await;

@@ -199,7 +199,7 @@ impl ConnectionPage<'_> {
         html! {
             (self.form(&fields, "Store the secret"))
             @if let Some(missing) = &self.asked.missing {
-                p { "The project does not describe this connection yet. Add this to " code { "flowstone.edn" } ":" }
+                p { "The project does not describe this connection yet. Add this to " code { "flowstone.edn" } ", and restart the server:" }
                 pre tabindex="0" { (shown(missing)) }
             }
         }
@@ -254,7 +254,7 @@ pub(crate) fn done(root: &str, done: Option<Done>) -> String {
         Some(Done::Denied) => ("The call is denied", "The program cannot make this call."),
         Some(Done::Stored) => (
             "The secret is stored",
-            "Tell the program that the connection is ready.",
+            "If the page before had lines for flowstone.edn, add them and restart the server. Then tell the program to go on.",
         ),
         Some(Done::LoggedIn) => (
             "You are logged in",

@@ -181,6 +181,29 @@ impl Project {
         }
     }
 
+    /// Returns `asked` if a person would be asked about a call; otherwise the code of its error.
+    pub async fn question(&self, tool: &Tool, arguments: Json) -> String {
+        let catalog = Catalog::new(Vec::new());
+        let (origin, permissions) = (Origin::default(), Permissions::default());
+        let call = KitCall {
+            engine: &self.engine,
+            catalog: &catalog,
+            backend: &Known,
+            workspace: DEFAULT_WORKSPACE,
+            bound: Some(SLUG),
+            token: &self.token,
+            origin: &origin,
+            permissions: &permissions,
+            cancelled: self.leave.subscribe(),
+            is_for_model: true,
+        };
+        match kit::question(&call, tool.name, arguments).await {
+            Ok(Some(_)) => "asked".to_owned(),
+            Ok(None) => "free".to_owned(),
+            Err(error) => error.code.name().to_owned(),
+        }
+    }
+
     pub async fn run(&self, answer: &Json) -> RunRow {
         let id = answer["test_id"]
             .as_str()

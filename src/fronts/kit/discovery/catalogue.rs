@@ -287,6 +287,7 @@ fn of_flow(cx: &KitCall<'_>, flow: &Flow, candidates: &mut Vec<Candidate>) {
             integration: space.to_owned(),
             name: id.clone(),
             description: shortened(&format!("{}{whose}", tool.description)),
+            example: example(&id, &tool.parameters),
             input_schema: tool.parameters,
             connection: tool
                 .step
@@ -297,7 +298,6 @@ fn of_flow(cx: &KitCall<'_>, flow: &Flow, candidates: &mut Vec<Candidate>) {
             step: Some(tool.step.kind.to_string()),
             is_connection: false,
             names: String::new(),
-            example: format!("(flow/step :{id} {{}})"),
             also: tool.name.to_string(),
         });
     }
@@ -332,6 +332,38 @@ fn of_flow(cx: &KitCall<'_>, flow: &Flow, candidates: &mut Vec<Candidate>) {
                 name,
             });
         }
+    }
+}
+
+/// Returns a call of a packaged step with the fields that it needs.
+fn example(id: &str, schema: &Json) -> String {
+    let name = id.rsplit_once('/').map_or(id, |(_, name)| name);
+    let required = schema["required"].as_array().into_iter().flatten();
+    let fields = required.filter_map(Json::as_str).map(|field| {
+        let value = example_value(&schema["properties"][field]);
+        format!(":{field} {value}")
+    });
+    let fields: Vec<String> = fields.collect();
+    format!("(flow/step :{id} :{name} {{{}}})", fields.join(" "))
+}
+
+/// Returns a value of a schema, as source text.
+fn example_value(schema: &Json) -> String {
+    let first = schema["enum"].get(0).or_else(|| schema.get("const"));
+    if let Some(first) = first {
+        return first.to_string();
+    }
+    let kind = match &schema["type"] {
+        Json::Array(kinds) => kinds.first().and_then(Json::as_str),
+        kind => kind.as_str(),
+    };
+    let least = || schema.get("minimum").filter(|it| it.is_number());
+    match kind {
+        Some("array") => "[]".to_owned(),
+        Some("boolean") => "true".to_owned(),
+        Some("integer" | "number") => least().map_or_else(|| "1".to_owned(), Json::to_string),
+        Some("object") => "{}".to_owned(),
+        _ => "\"...\"".to_owned(),
     }
 }
 

@@ -28,7 +28,7 @@ pub async fn bound_flow(cx: &KitCall<'_>) -> Result<Option<Rc<Flow>>, KitError> 
 }
 
 /// Returns the flow that files make, if they make one.
-pub(super) fn flow_of(cx: &KitCall<'_>, slug: &str, files: VersionFiles) -> Option<Rc<Flow>> {
+pub fn flow_of(cx: &KitCall<'_>, slug: &str, files: VersionFiles) -> Option<Rc<Flow>> {
     let text = |(path, bytes)| Some((path, String::from_utf8(bytes).ok()?));
     let texts: BTreeMap<String, String> = files.into_iter().map(text).collect::<Option<_>>()?;
     let session = cx.engine.session();

@@ -16,7 +16,7 @@ const SPOKEN: &[Spoken] = &[
     (
         "db",
         "sql query select insert postgres postgresql mysql sqlite database",
-        "",
+        "sql",
     ),
     ("fanout", "parallel each batch concurrently", ""),
     (

@@ -6,6 +6,8 @@ use flowstone_project::connections::{ConnectionReport, LoginState};
 use serde_json::{Value as Json, json};
 
 use crate::kit::context::KitCall;
+use crate::kit::error::KitError;
+use crate::kit::unconfirmed::{self, Unconfirmed};
 
 /// Whether a connection can be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -61,6 +63,8 @@ pub struct Integration {
     /// Its place: slots of the flow come first, then the settings, then the environment.
     pub order: usize,
     pub report: ConnectionReport,
+    /// A slot that leads where a program said, which no person has confirmed.
+    pub unconfirmed: Option<Unconfirmed>,
 }
 
 impl Integration {
@@ -113,13 +117,25 @@ pub struct Integrations(pub Vec<Integration>);
 
 impl Integrations {
     /// Returns the slots of a flow and the connections of the project.
-    pub fn of(cx: &KitCall<'_>, flow: Option<&Flow>) -> Integrations {
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn of(cx: &KitCall<'_>, flow: Option<&Flow>) -> Result<Integrations, KitError> {
+        let unconfirmed = match flow {
+            Some(flow) => unconfirmed::of_flow(cx, flow).await?,
+            None => Vec::new(),
+        };
         let flows: Vec<&Flow> = flow.into_iter().collect();
         let settings = cx.engine.settings().get("connections");
         let mut all: Vec<Integration> = Vec::new();
-        for report in cx.backend.connections(cx.engine, &flows) {
+        for mut report in cx.backend.connections(cx.engine, &flows) {
             if all.iter().any(|known| known.slug == report.name) {
                 continue;
+            }
+            let mut unconfirmed = unconfirmed.iter().filter(|it| it.slot == report.name);
+            let unconfirmed = unconfirmed.next().cloned();
+            if let Some(unconfirmed) = &unconfirmed {
+                report.problem = Some(unconfirmed.problem());
             }
             let slot = flow.and_then(|flow| flow.requirement(&report.name));
             let bound = report.bound_to.as_deref().unwrap_or(&report.name);
@@ -135,10 +151,11 @@ impl Integrations {
                 label: label.map(|label| label.to_string()),
                 order: all.len(),
                 report,
+                unconfirmed,
             });
         }
         all.sort_by(|one, other| one.slug.cmp(&other.slug));
-        Integrations(all)
+        Ok(Integrations(all))
     }
 
     pub fn find(&self, slug: &str) -> Option<&Integration> {

@@ -35,6 +35,7 @@ pub const TOOL: Tool = Tool {
     timeout_of: None,
     default_on: true,
     in_test: InTest::Refused,
+    check: Some(|cx, arguments| Box::pin(check(cx, arguments))),
     call: |cx, arguments| Box::pin(annotate(cx, arguments)),
 };
 
@@ -82,9 +83,12 @@ fn output() -> Json {
     )
 }
 
-async fn annotate(cx: &KitCall<'_>, arguments: Arguments) -> Answer {
+async fn check(cx: &KitCall<'_>, arguments: &Arguments) -> Result<(), KitError> {
     let bound = cx.trace().await?;
-    let (references, data) = (&arguments["references"], &arguments["data"]);
+    check_room(cx, &bound.run, &arguments["data"]).await
+}
+
+async fn check_room(cx: &KitCall<'_>, run: &RunId, data: &Json) -> Result<(), KitError> {
     let bytes = data.to_string().len();
     if bytes > OUTPUTS_MAX {
         return Err(KitError::invalid(
@@ -93,15 +97,20 @@ async fn annotate(cx: &KitCall<'_>, arguments: Arguments) -> Answer {
             format!("the outputs have {bytes} bytes, and at most {OUTPUTS_MAX} are stored"),
         ));
     }
-    let before = ANNOTATIONS
-        .list_under(cx.engine, &prefix(&bound.run))
-        .await?;
-    if before.len() >= MOST {
-        return Err(KitError::limit_exceeded(
+    let before = ANNOTATIONS.list_under(cx.engine, &prefix(run)).await?;
+    match before.len() < MOST {
+        true => Ok(()),
+        false => Err(KitError::full(
             format!("the trace has {MOST} annotations already"),
-            3_600,
-        ));
+            "annotate the trace of another run: annotations are not removed",
+        )),
     }
+}
+
+async fn annotate(cx: &KitCall<'_>, arguments: Arguments) -> Answer {
+    let bound = cx.trace().await?;
+    let (references, data) = (&arguments["references"], &arguments["data"]);
+    check_room(cx, &bound.run, data).await?;
     let id = cx.engine.new_record_id();
     let annotation = json!({
         "id": format!("ann_{id}"),

@@ -11,7 +11,7 @@ use crate::kit::context::KitCall;
 use crate::kit::error::KitError;
 use crate::kit::schema::{object, text};
 use crate::kit::tool::{Answer, Arguments, Bound, InTest, Permission, Tool};
-use crate::kit::{delta, revision};
+use crate::kit::{delta, revision, unconfirmed};
 
 pub const TOOL: Tool = Tool {
     name: "commit_revision",
@@ -31,6 +31,7 @@ pub const TOOL: Tool = Tool {
     timeout_of: None,
     default_on: true,
     in_test: InTest::Refused,
+    check: Some(|cx, arguments| Box::pin(check(cx, arguments))),
     call: |cx, arguments| Box::pin(commit(cx, arguments)),
 };
 
@@ -57,7 +58,20 @@ fn output() -> Json {
     )
 }
 
-async fn commit(cx: &KitCall<'_>, arguments: Arguments) -> Answer {
+async fn check(cx: &KitCall<'_>, arguments: &Arguments) -> Result<(), KitError> {
+    changed(cx, arguments).await.map(drop)
+}
+
+/// What a call commits.
+struct Change {
+    head: Option<VersionRow>,
+    before: VersionFiles,
+    files: VersionFiles,
+    warnings: Vec<Json>,
+}
+
+/// Returns the files that a delta makes of the newest revision, and what a check of them says.
+async fn changed(cx: &KitCall<'_>, arguments: &Arguments) -> Result<Change, KitError> {
     let slug = cx.flow()?;
     let registry = cx.registry();
     let head = match registry.find(slug).await? {
@@ -78,13 +92,13 @@ async fn commit(cx: &KitCall<'_>, arguments: Arguments) -> Answer {
     let fresh = check_base(&registry, slug, (base, head.as_ref()), &before).await;
     fresh?;
     let files = delta::apply(&before, given, "/delta")?;
-    if let Some(head) = head.as_ref().filter(|_| files == before) {
-        return Ok(json!({
-            "status": "no_change",
-            "revision": revision::revision(&registry, head).await?,
-            "changed": [],
-            "warnings": [],
-        }));
+    if head.is_some() && files == before {
+        return Ok(Change {
+            head,
+            before,
+            files,
+            warnings: Vec::new(),
+        });
     }
     if files.is_empty() {
         return Err(KitError::invalid(
@@ -97,6 +111,35 @@ async fn commit(cx: &KitCall<'_>, arguments: Arguments) -> Answer {
     let warnings = check_version(slug, &files, |session, texts| {
         cx.engine.check_version(session, slug, texts)
     })?;
+    Ok(Change {
+        warnings: warnings
+            .iter()
+            .map(|it| revision::finding(slug, it))
+            .collect(),
+        head,
+        before,
+        files,
+    })
+}
+
+async fn commit(cx: &KitCall<'_>, arguments: Arguments) -> Answer {
+    let slug = cx.flow()?;
+    let registry = cx.registry();
+    let Change {
+        head,
+        before,
+        files,
+        mut warnings,
+    } = changed(cx, &arguments).await?;
+    if let Some(head) = head.as_ref().filter(|_| files == before) {
+        return Ok(json!({
+            "status": "no_change",
+            "revision": revision::revision(&registry, head).await?,
+            "changed": [],
+            "warnings": [],
+        }));
+    }
+    warnings.extend(unconfirmed::note(cx, &before, &files).await?);
     let message = arguments.get("message").and_then(Json::as_str);
     let new = NewCommit {
         base: match &head {
@@ -112,7 +155,6 @@ async fn commit(cx: &KitCall<'_>, arguments: Arguments) -> Answer {
         Added::New(_) => "committed",
         Added::Unchanged(_) => "no_change",
     };
-    let warnings: Vec<Json> = warnings.iter().map(revision::finding).collect();
     Ok(json!({
         "status": status,
         "revision": revision::revision(&registry, added.version()).await?,

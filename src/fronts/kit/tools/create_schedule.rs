@@ -1,13 +1,15 @@
 //! `create_schedule`: starts the newest revision of the bound flow by a cron expression.
 
 use flowstone_model::token::Scope;
+use flowstone_model::triggers::TriggerRow;
 use serde_json::{Value as Json, json};
 
 use crate::kit::context::KitCall;
+use crate::kit::error::KitError;
 use crate::kit::schedule::{self, KIND};
 use crate::kit::schema::object;
 use crate::kit::tool::{Answer, Arguments, Bound, InTest, Permission, Tool};
-use crate::kit::trigger;
+use crate::kit::{trigger, unconfirmed};
 
 pub const TOOL: Tool = Tool {
     name: "create_schedule",
@@ -25,6 +27,7 @@ pub const TOOL: Tool = Tool {
     timeout_of: None,
     default_on: true,
     in_test: InTest::Refused,
+    check: Some(|cx, arguments| Box::pin(check(cx, arguments))),
     call: |cx, arguments| Box::pin(create(cx, arguments)),
 };
 
@@ -55,9 +58,20 @@ fn input() -> Json {
     )
 }
 
-async fn create(cx: &KitCall<'_>, arguments: Arguments) -> Answer {
-    let mut row = trigger::new_row(cx, (KIND.0, "sch"), &arguments).await?;
+async fn check(cx: &KitCall<'_>, arguments: &Arguments) -> Result<(), KitError> {
+    let row = row(cx, arguments).await?;
+    trigger::check_room(cx, &row, "schedules").await
+}
+
+async fn row(cx: &KitCall<'_>, arguments: &Arguments) -> Result<TriggerRow, KitError> {
+    let mut row = trigger::new_row(cx, (KIND.0, "sch"), arguments).await?;
     schedule::fill(&mut row, &arguments["data"], cx.engine.now_ms())?;
+    unconfirmed::check_bound(cx).await?;
+    Ok(row)
+}
+
+async fn create(cx: &KitCall<'_>, arguments: Arguments) -> Answer {
+    let row = row(cx, &arguments).await?;
     trigger::add(cx, &row, "schedules").await?;
     Ok(json!({"schedule": schedule::shown(cx, &row).await?}))
 }

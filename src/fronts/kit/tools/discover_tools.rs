@@ -33,6 +33,7 @@ pub const TOOL: Tool = Tool {
     default_on: true,
     wrapper: None,
     in_test: InTest::Answered,
+    check: None,
     call: |cx, arguments| Box::pin(discover(cx, arguments)),
 };
 
@@ -53,7 +54,7 @@ fn output() -> Json {
 
 async fn discover(cx: &KitCall<'_>, arguments: Arguments) -> Answer {
     let own = bound_flow(cx).await?;
-    let integrations = Integrations::of(cx, own.as_deref());
+    let integrations = Integrations::of(cx, own.as_deref()).await?;
     let catalogue = Catalogue::read(cx, &integrations).await?;
     let provider = arguments.get("provider").and_then(Json::as_str);
     let provider = provider.filter(|name| *name != "all");
@@ -125,10 +126,10 @@ impl Capability<'_> {
         };
         match (start, self.best, self.link) {
             (Some(start), ..) => Some(start.to_owned()),
-            (None, None, _) => Some(
-                "nothing of the project does this: see the alternatives, or call the service with an `http` step"
-                    .to_owned(),
-            ),
+            (None, None, _) => Some(match self.alternatives.is_empty() {
+                true => "nothing of the project does this: call the service with an `http` step".to_owned(),
+                false => "nothing of the project does this: see the alternatives, or call the service with an `http` step".to_owned(),
+            }),
             (None, Some(_), Link::Missing { integration, slug: None }) => Some(missing(integration)),
             (None, Some(_), _) => None,
         }

@@ -23,6 +23,7 @@ pub const TOOL: Tool = Tool {
     default_on: false,
     wrapper: None,
     in_test: InTest::Answered,
+    check: None,
     call: |cx, arguments| Box::pin(list(cx, arguments)),
 };
 
@@ -53,7 +54,7 @@ fn output() -> Json {
 
 async fn list(cx: &KitCall<'_>, _arguments: Arguments) -> Answer {
     let own = bound_flow(cx).await?;
-    let integrations = Integrations::of(cx, own.as_deref()).0;
+    let integrations = Integrations::of(cx, own.as_deref()).await?.0;
     let connections: Vec<Json> = integrations
         .iter()
         .map(|it| {

@@ -29,6 +29,7 @@ pub const TOOL: Tool = Tool {
     timeout_of: None,
     default_on: true,
     in_test: InTest::Answered,
+    check: None,
     call: |cx, arguments| Box::pin(list(cx, arguments)),
 };
 

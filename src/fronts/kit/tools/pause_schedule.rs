@@ -22,5 +22,6 @@ pub const TOOL: Tool = Tool {
     timeout_of: None,
     default_on: false,
     in_test: InTest::Refused,
+    check: Some(|cx, arguments| Box::pin(schedule::check(cx, arguments))),
     call: |cx, arguments| Box::pin(schedule::switch(cx, arguments, false)),
 };

@@ -20,5 +20,6 @@ pub const TOOL: Tool = Tool {
     timeout_of: None,
     default_on: false,
     in_test: InTest::Refused,
+    check: Some(|cx, arguments| Box::pin(subscription::check(cx, arguments))),
     call: |cx, arguments| Box::pin(subscription::switch(cx, arguments, false)),
 };

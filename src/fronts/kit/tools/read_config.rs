@@ -30,6 +30,7 @@ pub const TOOL: Tool = Tool {
     timeout_of: None,
     default_on: false,
     in_test: InTest::Answered,
+    check: None,
     call: |cx, arguments| Box::pin(read(cx, arguments)),
 };
 

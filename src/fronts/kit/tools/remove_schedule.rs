@@ -25,6 +25,7 @@ pub const TOOL: Tool = Tool {
     timeout_of: None,
     default_on: true,
     in_test: InTest::Refused,
+    check: Some(|cx, arguments| Box::pin(schedule::check(cx, arguments))),
     call: |cx, arguments| Box::pin(remove(cx, arguments)),
 };
 

@@ -4,7 +4,7 @@ use flowstone_model::token::Scope;
 use serde_json::json;
 
 use crate::kit::context::KitCall;
-use crate::kit::subscription::KIND;
+use crate::kit::subscription::{self, KIND};
 use crate::kit::tool::{Answer, Arguments, Bound, InTest, Permission, Tool};
 use crate::kit::trigger;
 
@@ -22,6 +22,7 @@ pub const TOOL: Tool = Tool {
     timeout_of: None,
     default_on: true,
     in_test: InTest::Refused,
+    check: Some(|cx, arguments| Box::pin(subscription::check(cx, arguments))),
     call: |cx, arguments| Box::pin(remove(cx, arguments)),
 };
 

@@ -27,6 +27,7 @@ pub const TOOL: Tool = Tool {
     default_on: true,
     wrapper: None,
     in_test: InTest::Refused,
+    check: None,
     call: |cx, arguments| Box::pin(request(cx, arguments)),
 };
 
@@ -65,7 +66,7 @@ async fn request(cx: &KitCall<'_>, arguments: Arguments) -> Answer {
     let integration = text("integration").unwrap_or_default();
     let slug = text("slug").unwrap_or(integration);
     let own = bound_flow(cx).await?;
-    let integrations = Integrations::of(cx, own.as_deref());
+    let integrations = Integrations::of(cx, own.as_deref()).await?;
     let names = (integration, slug);
     let Some(wanted) = wanted(cx, (own.as_deref(), &integrations), names)? else {
         return Ok(json!({"status": "ready", "integration": integration, "slug": slug}));

@@ -7,7 +7,7 @@ use flowstone_engine::ids::RunId;
 use flowstone_engine::observer::NoObserver;
 use flowstone_engine::test_runs::{Evidence, LONGEST, TestEnd, TestRefusal, TestRun, TestStart};
 use flowstone_engine::{EngineError, Interrupt, TestMode};
-use flowstone_flow::definition::Flow;
+use flowstone_flow::definition::{Flow, InputError};
 use flowstone_flow::flow::LoadedFlow;
 use flowstone_lang::session::Session;
 use flowstone_model::codec;
@@ -27,7 +27,7 @@ use crate::kit::test_run::resolved::resolved;
 use crate::kit::test_run::scope;
 use crate::kit::test_run::verdict::{Expected, Shown, Verdict, verdict};
 use crate::kit::tool::{Answer, Arguments, Bound, InTest, Permission, Tool};
-use crate::kit::{delta, revision};
+use crate::kit::{delta, revision, unconfirmed};
 
 /// The input of conversations, which every flow may be tested with.
 const MESSAGES: &str = "messages";
@@ -55,6 +55,7 @@ pub const TOOL: Tool = Tool {
     default_on: true,
     wrapper: None,
     in_test: InTest::Recursion,
+    check: Some(|cx, arguments| Box::pin(check(cx, arguments))),
     call: |cx, arguments| Box::pin(call(cx, arguments)),
 };
 
@@ -122,15 +123,45 @@ fn output() -> Json {
     )
 }
 
-async fn call(cx: &KitCall<'_>, arguments: Arguments) -> Answer {
+async fn check(cx: &KitCall<'_>, arguments: &Arguments) -> Result<(), KitError> {
+    test_of(cx, arguments).await.map(drop)
+}
+
+/// What a call tests.
+struct Test {
+    loaded: LoadedFlow,
+    inputs: Json,
+    /// The tool that is expected, as it is named in the flow.
+    known: Option<String>,
+}
+
+async fn test_of(cx: &KitCall<'_>, arguments: &Arguments) -> Result<Test, KitError> {
     let loaded = prepared(cx, arguments.get("delta")).await?;
     let inputs = checked_inputs(&loaded.flow, &arguments["inputs"])?;
-    let expectations = arguments.get("expectations");
-    let given = expectations.and_then(|it| it["terminal_tool"].as_str());
-    let known = match given {
+    let known = match expected_name(arguments) {
         Some(given) => expected_tool(&loaded.flow, given)?,
         None => None,
     };
+    unconfirmed::check(cx, &loaded.flow).await?;
+    Ok(Test {
+        loaded,
+        inputs,
+        known,
+    })
+}
+
+/// Returns the tool that a call expects, as it names it.
+fn expected_name(arguments: &Arguments) -> Option<&str> {
+    arguments.get("expectations")?["terminal_tool"].as_str()
+}
+
+async fn call(cx: &KitCall<'_>, arguments: Arguments) -> Answer {
+    let Test {
+        loaded,
+        inputs,
+        known,
+    } = test_of(cx, &arguments).await?;
+    let given = expected_name(&arguments);
     let is_dry = arguments.get("dry").and_then(Json::as_bool) == Some(true);
     let stop = Interrupt::new();
     let start = TestStart {
@@ -219,7 +250,7 @@ fn checked_flow(
     let Some(mut loaded) = checked.loaded.filter(|_| !is_wrong) else {
         let findings = text_findings(&session, checked.findings);
         let errors = findings.iter().filter(|it| it.severity == Severity::Error);
-        let problems: Vec<Json> = errors.map(revision::finding).collect();
+        let problems: Vec<Json> = errors.map(|it| revision::finding(slug, it)).collect();
         let message = format!("the flow `{slug}` cannot be run as it is");
         return Err(KitError::check_failed(message, problems));
     };
@@ -305,11 +336,21 @@ fn refused(slug: &str, refusal: TestRefusal) -> KitError {
         TestRefusal::TooMany => {
             KitError::limit_exceeded("the project has as many running tests as it may", RETRY_S)
         }
-        TestRefusal::Engine(EngineError::Input(error)) => {
-            KitError::invalid("/inputs", error.hint(), error.to_string())
-        }
+        TestRefusal::Engine(EngineError::Input(error)) => wrong_input(&error),
         TestRefusal::Engine(error) => error.into(),
     }
+}
+
+/// Returns the error about inputs that the contract of the flow does not allow.
+fn wrong_input(error: &InputError) -> KitError {
+    let (path, expected) = match error {
+        InputError::WrongType { name, expected, .. } => {
+            (format!("/inputs/{name}"), expected.clone())
+        }
+        InputError::Missing { names } => ("/inputs".to_owned(), names.join(", ")),
+        _ => ("/inputs".to_owned(), error.hint()),
+    };
+    KitError::invalid(path, expected, error.to_string())
 }
 
 /// Returns the answer about a test that was run.

@@ -43,6 +43,7 @@ pub const TOOL: Tool = Tool {
     timeout_of: Some(|arguments| wait_s(arguments) * 1000 + GRACE_MS),
     default_on: true,
     in_test: InTest::Refused,
+    check: Some(|cx, arguments| Box::pin(check(cx, arguments))),
     call: |cx, arguments| Box::pin(test(cx, arguments)),
 };
 
@@ -80,12 +81,21 @@ fn wait_s(arguments: &Arguments) -> u64 {
     given.unwrap_or(WAIT_S.0).min(WAIT_S.1)
 }
 
+async fn check(cx: &KitCall<'_>, arguments: &Arguments) -> Result<(), KitError> {
+    row(cx, arguments).await.map(drop)
+}
+
+async fn row(cx: &KitCall<'_>, arguments: &Arguments) -> Result<TriggerRow, KitError> {
+    let mut row = trigger::new_row(cx, (TriggerKind::Watch, "tst"), arguments).await?;
+    let connection = arguments["connection_id"].as_str().unwrap_or_default();
+    subscription::fill(cx, &mut row, connection).await?;
+    Ok(row)
+}
+
 async fn test(cx: &KitCall<'_>, arguments: Arguments) -> Answer {
     let seconds = wait_s(&arguments);
     let triggers = &cx.engine.stores().triggers;
-    let mut row = trigger::new_row(cx, (TriggerKind::Watch, "tst"), &arguments).await?;
-    let connection = arguments["connection_id"].as_str().unwrap_or_default();
-    subscription::fill(cx, &mut row, connection).await?;
+    let mut row = row(cx, &arguments).await?;
     let wait_ms = i64::try_from(seconds * 1000 + GRACE_MS).unwrap_or(i64::MAX);
     row.next_ms = Some(row.created_ms.saturating_add(wait_ms));
     for old in triggers.triggers(&row.flow, TriggerKind::Watch).await? {

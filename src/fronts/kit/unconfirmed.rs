@@ -1,0 +1,198 @@
+//! Addresses that programs wrote into the text of a flow, and that no person has confirmed.
+//!
+//! A slot of `:requires` may name its own `:base-url`. When a commit of the kit adds or changes such a slot, it is noted here, and
+//! the slot counts as unbound: nothing of the kit runs the flow, and the connection is asked for. A person confirms the address
+//! with an entry for the slot in `flowstone.edn`, or by releasing a version that has the slot as it is.
+
+use std::rc::Rc;
+
+use flowstone_engine::codec;
+use flowstone_flow::definition::Flow;
+use flowstone_flow::flow::name_of;
+use flowstone_lang::value::Value;
+use flowstone_model::registry::{Target, VersionFiles};
+use flowstone_project::registry::{RegistryError, VersionRef};
+use serde_json::{Value as Json, json};
+
+use super::context::KitCall;
+use super::discovery::{bound_flow, flow_of};
+use super::error::KitError;
+use crate::rows::Rows;
+
+/// The slots that commits of the kit wrote, by workspace, flow and slot.
+const SLOTS: Rows = Rows("flowstone_kit_slots");
+/// The keys of a slot that say where it leads, and with what.
+const KEYS: [&str; 4] = ["type", "backend", "base-url", "auth"];
+
+/// A slot whose address nobody has confirmed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unconfirmed {
+    pub slot: String,
+    pub base_url: String,
+}
+
+impl Unconfirmed {
+    /// Returns what is wrong with the connection, for a person.
+    pub fn problem(&self) -> String {
+        format!(
+            "a program wrote its address `{}` into the flow, and no person has confirmed it",
+            self.base_url
+        )
+    }
+}
+
+/// Notes the slots whose addresses a commit adds or changes, and returns the warnings about them.
+///
+/// # Errors
+/// When the store cannot be written.
+pub async fn note(
+    cx: &KitCall<'_>,
+    before: &VersionFiles,
+    files: &VersionFiles,
+) -> Result<Vec<Json>, KitError> {
+    let slug = cx.flow()?;
+    let old = flow_of(cx, slug, before.clone());
+    let Some(new) = flow_of(cx, slug, files.clone()) else {
+        return Ok(Vec::new());
+    };
+    for (slot, text) in addressed(&new) {
+        if old.as_ref().and_then(|old| slot_text(old, &slot)).as_ref() != Some(&text) {
+            let row = json!({"slot": slot, "text": text});
+            SLOTS.put(cx.engine, &key(cx, &slot)?, &row).await?;
+        }
+    }
+    let found = of_flow(cx, &new).await?;
+    let warnings = found.iter().map(|slot| {
+        json!({
+            "severity": "warning",
+            "code": "connection_not_ready",
+            "message": format!("the connection `{}` is not ready: {}", slot.slot, slot.problem()),
+            "file": "flow.edn",
+            "line": null,
+            "column": null,
+            "hints": ["call `request_connection`, and let the person complete it"],
+        })
+    });
+    Ok(warnings.collect())
+}
+
+/// Returns the slots of a flow whose addresses nobody has confirmed.
+///
+/// # Errors
+/// When the store cannot be read.
+pub async fn of_flow(cx: &KitCall<'_>, flow: &Flow) -> Result<Vec<Unconfirmed>, KitError> {
+    let mut found = Vec::new();
+    let mut live = None;
+    for (slot, text) in addressed(flow) {
+        if is_described(cx, &slot) {
+            continue;
+        }
+        let noted = SLOTS.get(cx.engine, &key(cx, &slot)?).await?;
+        if noted.is_none_or(|row| row["text"] != json!(text)) {
+            continue;
+        }
+        let live = match &live {
+            Some(live) => live,
+            None => live.insert(live_flow(cx).await?),
+        };
+        if live
+            .as_ref()
+            .and_then(|live| slot_text(live, &slot))
+            .as_ref()
+            == Some(&text)
+        {
+            continue;
+        }
+        found.push(Unconfirmed {
+            base_url: base_url(flow, &slot).unwrap_or_default(),
+            slot,
+        });
+    }
+    Ok(found)
+}
+
+/// Refuses to run a flow that has such a slot.
+///
+/// # Errors
+/// `connection_not_ready`.
+pub async fn check(cx: &KitCall<'_>, flow: &Flow) -> Result<(), KitError> {
+    let found = of_flow(cx, flow).await?;
+    let Some(first) = found.first() else {
+        return Ok(());
+    };
+    let details = json!({
+        "slug": first.slot,
+        "mode": "api_key",
+        "base_url": first.base_url,
+        "problem": first.problem(),
+    });
+    Err(KitError::connection_not_ready(&first.slot, details))
+}
+
+/// As [`check`], for the newest revision of the bound flow.
+///
+/// # Errors
+/// `connection_not_ready`.
+pub async fn check_bound(cx: &KitCall<'_>) -> Result<(), KitError> {
+    match bound_flow(cx).await? {
+        Some(flow) => check(cx, &flow).await,
+        None => Ok(()),
+    }
+}
+
+/// Returns the slots that name an address, with their texts.
+fn addressed(flow: &Flow) -> Vec<(String, String)> {
+    let entries = flow.requires.as_vector().into_iter();
+    let entries = entries.flat_map(|entries| entries.iter());
+    let names = entries.filter_map(|entry| Some(entry.get("slot").and_then(name_of)?.to_string()));
+    names
+        .filter(|slot| base_url(flow, slot).is_some())
+        .filter_map(|slot| Some((slot.clone(), slot_text(flow, &slot)?)))
+        .collect()
+}
+
+fn base_url(flow: &Flow, slot: &str) -> Option<String> {
+    let url = flow.requirement(slot)?.get("base-url")?;
+    url.as_str().map(|url| url.to_string())
+}
+
+/// Returns where a slot leads, as EDN text.
+fn slot_text(flow: &Flow, slot: &str) -> Option<String> {
+    let entry = flow.requirement(slot)?;
+    let parts = KEYS.map(|key| entry.get(key).cloned().unwrap_or(Value::Nil));
+    codec::encode(&Value::vector(parts)).ok()
+}
+
+/// Tells whether the settings say where a slot leads.
+fn is_described(cx: &KitCall<'_>, slot: &str) -> bool {
+    let settings = cx.engine.settings();
+    let bound = settings.get("bindings").and_then(|it| it.get(slot));
+    let named = bound.and_then(|it| name_of(it).or_else(|| it.get("conn").and_then(name_of)));
+    let inline = bound.filter(|it| it.as_map().is_some());
+    let name = named.as_deref().unwrap_or(slot);
+    let entry = settings.get("connections").and_then(|it| it.get(name));
+    let has_address = |entry: &Value| entry.get("base-url").is_some_and(|it| !it.is_nil());
+    inline.is_some_and(has_address) || entry.is_some_and(has_address)
+}
+
+/// Returns the released version of the bound flow.
+async fn live_flow(cx: &KitCall<'_>) -> Result<Option<Rc<Flow>>, KitError> {
+    let slug = cx.flow()?;
+    let registry = cx.registry();
+    let live = VersionRef::Target(Target::Live);
+    let row = match registry.version(slug, &live).await {
+        Ok(row) => row,
+        Err(
+            RegistryError::NoVersion { .. }
+            | RegistryError::NoFlow { .. }
+            | RegistryError::NotReleased { .. },
+        ) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    let files = registry.files(&row).await?;
+    Ok(flow_of(cx, slug, files))
+}
+
+fn key(cx: &KitCall<'_>, slot: &str) -> Result<String, KitError> {
+    Ok(format!("{}/{}/{slot}", cx.workspace, cx.flow()?))
+}

@@ -1,0 +1,121 @@
+//! Addresses that programs write into a flow, and what has to be right before a person is asked.
+
+use flowstone_fronts::kit::tools::{
+    annotate_trace, commit_revision, create_schedule, discover_tools, list_connections,
+    request_connection,
+};
+use flowstone_project::registry::FlowRegistry;
+use serde_json::{Value as Json, json};
+
+use super::project::{Project, SLUG, run};
+
+const ADDRESS: &str = "http://127.0.0.1:9/v1";
+
+fn text(slot: &str) -> String {
+    format!(
+        "{{:slug :{SLUG} :requires [{slot}] :flow '(flow/step :llm :a {{:connection :model :prompt \"x\"}})}}"
+    )
+}
+
+fn delta(text: &str) -> Json {
+    json!({"set": {"parameters": {"files": {"flow.edn": text}}}})
+}
+
+async fn state(project: &Project) -> String {
+    let answer = project.call(&list_connections::TOOL, json!({})).await;
+    let all = answer["connections"].as_array().expect("connections");
+    let found = all.iter().find(|it| it["slug"] == "model");
+    found.expect("the slot")["state"]
+        .as_str()
+        .expect("a state")
+        .to_owned()
+}
+
+#[test]
+fn an_address_that_a_program_wrote_is_not_used_until_a_person_confirms_it() {
+    run(async {
+        let project = Project::with("\"x\"");
+        let slot = format!(
+            "{{:slot :model :type :http-api :backend :openai :base-url \"{ADDRESS}\" :auth {{:type :none}}}}"
+        );
+        let given = json!({"delta": delta(&text(&slot))});
+        let answer = project.call(&commit_revision::TOOL, given).await;
+        let warnings = answer["warnings"].to_string();
+        assert!(warnings.contains("no person has confirmed"), "{answer}");
+        assert_eq!(state(&project).await, "needs_input");
+        let asked = json!({"use_cases": ["summarize a text"]});
+        let answer = project.call(&discover_tools::TOOL, asked).await;
+        assert_eq!(
+            answer["ready"],
+            answer["capabilities"][0]["connection"]["slug"] != "model",
+            "{answer}"
+        );
+        let asked = json!({"integration": "model"});
+        let answer = project.call(&request_connection::TOOL, asked).await;
+        assert_eq!(answer["status"], "pending", "{answer}");
+        let answer = project.test(json!({"inputs": {}})).await;
+        assert_eq!(answer["code"], "connection_not_ready", "{answer}");
+        assert_eq!(answer["details"]["base_url"], ADDRESS);
+        let timer = json!({"data": {"event_key": "a.b", "schedule": "0 9 * * *"}});
+        let answer = project.call(&create_schedule::TOOL, timer).await;
+        assert_eq!(answer["code"], "connection_not_ready", "{answer}");
+        // A release is the act of a person.
+        let registry = FlowRegistry::new(&project.stores, project.engine.now_ms());
+        registry
+            .release(SLUG, Some(1), ("test", ""))
+            .await
+            .expect("it is released");
+        assert_eq!(state(&project).await, "ready");
+    });
+}
+
+#[test]
+fn an_address_of_a_person_is_theirs() {
+    run(async {
+        let project = Project::with("\"x\"");
+        let slot = format!(
+            "{{:slot :model :type :http-api :backend :openai :base-url \"{ADDRESS}\" :auth {{:type :none}}}}"
+        );
+        project.commit(SLUG, &text(&slot)).await;
+        assert_eq!(state(&project).await, "ready");
+    });
+}
+
+#[test]
+fn a_call_that_cannot_be_made_is_refused_before_a_person_is_asked() {
+    run(async {
+        let project = Project::with("\"x\"");
+        project.commit(SLUG, "{:slug :mail :flow '1}").await;
+        let stale =
+            json!({"base_revision_id": "rev_old", "delta": delta("{:slug :mail :flow '2}")});
+        assert_eq!(
+            project.question(&commit_revision::TOOL, stale).await,
+            "revision_conflict"
+        );
+        let wrong = json!({"data": {"event_key": "a.b", "schedule": "every day"}});
+        assert_eq!(
+            project.question(&create_schedule::TOOL, wrong).await,
+            "invalid_arguments"
+        );
+        let timer = json!({"data": {"event_key": "a.b", "schedule": "0 9 * * *"}});
+        assert_eq!(
+            project
+                .question(&create_schedule::TOOL, timer.clone())
+                .await,
+            "asked"
+        );
+        for _ in 0..20 {
+            let answer = project.call(&create_schedule::TOOL, timer.clone()).await;
+            assert!(answer["schedule"].is_object(), "{answer}");
+        }
+        assert_eq!(
+            project.question(&create_schedule::TOOL, timer).await,
+            "limit_exceeded"
+        );
+        let note = json!({"references": {"evaluator": {"slug": "me"}}, "data": {"outputs": {}}});
+        assert_eq!(
+            project.question(&annotate_trace::TOOL, note).await,
+            "no_trace"
+        );
+    });
+}
