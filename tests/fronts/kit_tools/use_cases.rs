@@ -39,6 +39,8 @@ research a topic with several tools | agent | agent
 send an email to the team | notify | notify
 notify somebody by mail when the work is done | notify | notify
 run a SQL query on postgres | warehouse,db | db
+query a database | warehouse,db | db
+run SQL against the orders database | warehouse,db | db
 select rows from the warehouse database | warehouse | db
 store rows in a table | table | table
 list the rows of a table that match a condition | table | table query

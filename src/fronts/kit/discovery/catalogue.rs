@@ -26,6 +26,8 @@ const LEAST_NAMED: f64 = 0.22;
 /// How much more a connection weighs that the use case names, and a step type that its first word means.
 const MEANT: f64 = 2.5;
 const LED: f64 = 4.0;
+/// The same for a step type of which the use case has a word that means it.
+const SAID: f64 = 2.0;
 /// How much more an operation weighs than others of its step type if the first word means it.
 const LED_OPERATION: f64 = 1.5;
 
@@ -75,16 +77,15 @@ impl Catalogue {
             .map(|mut ranked| {
                 let candidate = &self.candidates[ranked.at];
                 let is_type = candidate.kind == Kind::Step && !candidate.is_connection;
-                let is_led = is_type
-                    && candidate
-                        .step
-                        .as_ref()
-                        .zip(leading.as_ref())
-                        .is_some_and(|(step, word)| spoken::leads(step, word));
+                let step = candidate.step.as_deref().unwrap_or_default();
+                let leads = |word: &String| spoken::leads(step, word);
+                let is_led = is_type && leading.as_ref().is_some_and(leads);
+                let is_said = is_type && spoken::means(step, &said);
                 let is_meant = candidate.is_named_in(&said);
                 ranked.score *= match (is_meant, is_led) {
                     (true, _) => MEANT,
                     (false, true) => LED,
+                    (false, false) if is_said => SAID,
                     (false, false) => 1.0,
                 };
                 let leads = |word: &String| spoken::leads_operation(&candidate.name, word);
@@ -97,7 +98,7 @@ impl Catalogue {
                 };
                 // What a connection is for does not say that it is the right one.
                 let is_covered = ranked.coverage >= least && !candidate.is_connection;
-                let fits = is_meant || is_led || is_covered;
+                let fits = is_meant || is_led || is_said || is_covered;
                 (candidate, ranked, fits)
             })
             .collect();

@@ -1,6 +1,6 @@
 //! How people speak of what step types do.
 
-use flowstone_project::search::rank::leading_word;
+use flowstone_project::search::rank::{self, leading_word};
 
 /// A step type, the words that people use for what it does beside those of its own description, and the words that mean it
 /// when a use case begins with them, whatever it is about.
@@ -16,7 +16,7 @@ const SPOKEN: &[Spoken] = &[
     (
         "db",
         "sql query select insert postgres postgresql mysql sqlite database",
-        "sql",
+        "",
     ),
     ("fanout", "parallel each batch concurrently", ""),
     (
@@ -73,6 +73,9 @@ const SPOKEN: &[Spoken] = &[
     ),
 ];
 
+/// Words that mean a step type wherever a use case has them.
+const MEANING: &[(&str, &str)] = &[("db", "database mysql postgres postgresql sql sqlite")];
+
 /// Words for what single operations do, beside those of their descriptions.
 const OPERATIONS: &[(&str, &str)] = &[
     ("kv get", "read recall"),
@@ -109,6 +112,13 @@ pub(super) fn leads(kind: &str, word: &str) -> bool {
     leading
         .split_whitespace()
         .any(|known| leading_word(known).as_deref() == Some(word))
+}
+
+/// Tells whether a use case has a word that means a step type. `said` are its words as the ranking has them.
+pub(super) fn means(kind: &str, said: &[String]) -> bool {
+    let found = MEANING.iter().find(|(known, _)| *known == kind);
+    let meaning = found.map_or_else(Vec::new, |(_, text)| rank::words(text));
+    meaning.iter().any(|word| said.contains(word))
 }
 
 /// Tells whether a use case that begins with a word means an operation of its step type.
