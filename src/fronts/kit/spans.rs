@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use flowstone_engine::codec;
 use flowstone_engine::ids::RunId;
-use flowstone_engine::ports::{RunRow, RunStatus};
+use flowstone_engine::ports::{RunRow, RunStatus, WaitState};
 use flowstone_engine::{RunReport, StepReport, StepStatus};
 use flowstone_flow::flow::name_of;
 use flowstone_lang::value::Value;
@@ -246,6 +246,14 @@ impl Maker<'_> {
         }
     }
 
+    /// Tells whether a person is asked about a step: by `:confirm`, or because it is in doubt.
+    fn is_asked_about(&self, step: &StepReport) -> bool {
+        let question = format!("{}?", step.path);
+        let mut waits = self.report.waits.iter();
+        step.status == StepStatus::Waiting
+            && waits.any(|wait| wait.state != WaitState::Closed && wait.path.starts_with(&question))
+    }
+
     /// Returns the place of a step's span.
     fn place<'p>(&'p self, step: &'p StepReport) -> SpanPlace<'p> {
         let attempts = step.attempts.max(1);
@@ -297,9 +305,7 @@ impl Maker<'_> {
             }
         }
         let decided = call.and_then(|call| self.approvals.find(&call.turn, call.id.as_deref()));
-        // What was confirmed before one step, by `:confirm`, is asked about in place of the step.
-        let is_asked = step.status == StepStatus::Waiting && step.kind != "wait";
-        let asked = is_asked.then_some(Approval::Waiting);
+        let asked = self.is_asked_about(step).then_some(Approval::Waiting);
         if let Some(approval) = asked.or(decided) {
             add(APPROVAL, json!(approval.name()));
         }
