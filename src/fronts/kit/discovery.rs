@@ -5,7 +5,6 @@
 
 mod candidate;
 mod catalogue;
-mod flows;
 mod listed;
 mod need;
 pub mod shapes;
@@ -15,7 +14,6 @@ mod wording;
 
 pub use candidate::{Candidate, Kind, Link};
 pub use catalogue::Catalogue;
-pub use flows::{bound_flow, flow_of};
 pub use need::Need;
 pub use state::{Integration, Integrations, State, shown_missing};
 pub use wording::{left_to_do, reads_like_a_time, reads_like_an_event};

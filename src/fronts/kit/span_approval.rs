@@ -11,7 +11,7 @@ use flowstone_flow::flow::name_of;
 use flowstone_lang::value::Value;
 use flowstone_model::json::items;
 
-use super::spans::{TURN, outer, step_id};
+use super::span_path::{TURN, outer, step_id};
 
 /// The id of the step in which an agent waits for a person.
 const WAIT: &str = "approval";

@@ -19,6 +19,7 @@ use flowstone_steps::llm::UsualModel;
 use serde_json::{Map, Value as Json, json};
 
 use super::span_approval::{Approval, Approvals};
+use super::span_path::{TURN, outer, step_id};
 
 /// The step types whose nested steps are a conversation with a model.
 const AGENTS: &[&str] = &["agent", "llm"];
@@ -29,8 +30,6 @@ const PROVIDER: &str = "gen_ai.provider.name";
 const APPROVAL: &str = "flowstone.approval";
 /// The message of a call that a person rejected.
 const REJECTED: &str = "a person rejected this call";
-/// The id of a model's turn.
-pub(super) const TURN: &str = "turn";
 /// The step types whose spans are requests to another system.
 const OUTSIDE: &[&str] = &["http", "llm", "mcp", "notify"];
 
@@ -609,20 +608,4 @@ fn time(millis: i64) -> String {
         Some(text) => format!("{text}000Z"),
         None => text,
     }
-}
-
-/// Returns the path of the step that performs the one at a path; further attempts have paths of their own.
-pub(super) fn outer(path: &str) -> Option<&str> {
-    let (above, _) = path.rsplit_once('/')?;
-    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit());
-    Some(match above.rsplit_once('~') {
-        Some((start, number)) if is_number(number) => start,
-        _ => above,
-    })
-}
-
-/// Returns the id of a step by its path.
-pub(super) fn step_id(path: &str) -> &str {
-    let last = path.rsplit_once('/').map_or(path, |(_, last)| last);
-    last.split_once('#').map_or(last, |(id, _)| id)
 }

@@ -15,8 +15,8 @@ use flowstone_project::registry::{RegistryError, VersionRef};
 use serde_json::{Value as Json, json};
 
 use super::context::KitCall;
-use super::discovery::{bound_flow, flow_of};
 use super::error::KitError;
+use super::flows::{bound_flow, flow_of};
 use crate::rows::Rows;
 
 /// The slots that commits of the kit wrote, by workspace, flow and slot.

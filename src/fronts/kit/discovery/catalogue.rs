@@ -10,12 +10,12 @@ use flowstone_project::search::rank::{Ranked, RankedText, leading_word, rank, wo
 use serde_json::{Value as Json, json};
 
 use super::candidate::{Candidate, Kind, shortened};
-use super::flows::flow_of;
 use super::spoken;
 use super::state::Integrations;
 use crate::graph::registry::Registry;
 use crate::kit::context::KitCall;
 use crate::kit::error::KitError;
+use crate::kit::flows::flow_of;
 
 /// Maximum number of flows of the registry that are read.
 const MOST_DRAFTS: usize = 200;

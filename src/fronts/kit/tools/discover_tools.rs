@@ -5,9 +5,10 @@ use serde_json::{Value as Json, json};
 
 use crate::kit::context::KitCall;
 use crate::kit::discovery::{
-    Candidate, Catalogue, Integration, Integrations, Kind, Link, Need, State, bound_flow,
-    left_to_do, reads_like_a_time, reads_like_an_event, shapes, shown_missing,
+    Candidate, Catalogue, Integration, Integrations, Kind, Link, Need, State, left_to_do,
+    reads_like_a_time, reads_like_an_event, shapes, shown_missing,
 };
+use crate::kit::flows::bound_flow;
 use crate::kit::schema::object;
 use crate::kit::tool::{Answer, Arguments, Bound, InTest, Permission, Tool};
 

@@ -4,7 +4,8 @@ use flowstone_model::token::Scope;
 use serde_json::{Value as Json, json};
 
 use crate::kit::context::KitCall;
-use crate::kit::discovery::{Integrations, bound_flow};
+use crate::kit::discovery::Integrations;
+use crate::kit::flows::bound_flow;
 use crate::kit::schema::object;
 use crate::kit::tool::{Answer, Arguments, Bound, InTest, Permission, Tool};
 

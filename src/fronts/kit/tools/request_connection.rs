@@ -6,8 +6,9 @@ use serde_json::{Value as Json, json};
 use crate::kit::connectable::wanted;
 use crate::kit::connecting::{self, Mode};
 use crate::kit::context::KitCall;
-use crate::kit::discovery::{Integrations, bound_flow};
+use crate::kit::discovery::Integrations;
 use crate::kit::error::KitError;
+use crate::kit::flows::bound_flow;
 use crate::kit::schema::object;
 use crate::kit::tool::{Answer, Arguments, Bound, InTest, Permission, Tool};
 

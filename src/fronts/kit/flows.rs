@@ -1,4 +1,4 @@
-//! The flows of the registry that discovery reads.
+//! The flows of the registry, as the kit reads them.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -7,8 +7,8 @@ use flowstone_flow::flow::Flow;
 use flowstone_model::registry::{Target, VersionFiles};
 use flowstone_project::registry::VersionRef;
 
-use crate::kit::context::KitCall;
-use crate::kit::error::KitError;
+use super::context::KitCall;
+use super::error::KitError;
 
 /// Returns the bound flow as it is now: its newest revision, or its file.
 ///
