@@ -75,6 +75,7 @@ pub fn of_run_only(report: &RunReport) -> Span {
         report,
         steps: HashMap::new(),
         calls: Calls::default(),
+        approvals: Approvals::default(),
         trace: report.row.in_trace(),
     };
     let mut span = maker.run(Vec::new());
