@@ -284,19 +284,30 @@ fn a_call_that_asks_waits_for_a_person_who_is_not_the_one_that_asked() {
     assert_eq!(code(&decide(&agent, "approve")), "403 permission_denied");
     assert_eq!(decide(&api.token, "approve").json()["status"], "approved");
     // Another call is not approved with it, and neither is the same of another caller.
-    let other = call_as(&api, &agent, "commit_revision", &first("{:slug :digest}"));
+    let changed = first(&FLOW.replace("hello", "hi"));
+    let other = call_as(&api, &agent, "commit_revision", &changed);
     assert_eq!(code(&other), "403 approval_required");
+    // A call that would fail is not asked about.
+    let wrong = call_as(&api, &agent, "commit_revision", &first("{:slug :digest}"));
+    assert_eq!(code(&wrong), "422 check_failed");
     assert_eq!(
         code(&call(&api, "commit_revision", &first(FLOW))),
         "403 approval_required"
     );
     let made = call_as(&api, &agent, "commit_revision", &first(FLOW));
     assert_eq!(made.json()["status"], "committed", "{made:?}");
-    // It is used up.
-    let again = call_as(&api, &agent, "commit_revision", &first(FLOW));
-    assert_eq!(code(&again), "403 approval_required");
-    scratch.run(&["kit", "deny", &id]).ok();
-    let denied = call_as(&api, &agent, "commit_revision", &first(FLOW));
+    // It is used up, also for a call that can be repeated because it changes nothing.
+    let mut same = first(FLOW);
+    same["base_revision_id"] = made.json()["revision"]["id"].clone();
+    let ask = || call_as(&api, &agent, "commit_revision", &same);
+    let asked = ask().json();
+    assert_eq!(asked["code"], "approval_required", "{asked}");
+    let id = asked["details"]["approval_id"].as_str().expect("an id");
+    scratch.run(&["kit", "approve", id, "--yes"]).ok();
+    assert_eq!(ask().json()["status"], "no_change");
+    assert_eq!(code(&ask()), "403 approval_required");
+    scratch.run(&["kit", "deny", id]).ok();
+    let denied = ask();
     assert_eq!(code(&denied), "403 approval_denied");
 }
 
@@ -546,11 +557,19 @@ fn a_client_of_mcp_that_can_ask_asks_its_user() {
         made["result"]["structuredContent"]["status"], "committed",
         "{made}"
     );
-    // The answer is used up, and was about these arguments only.
-    let again = ask(request(7, "tools/call", params.clone()));
+    // The answer was about these arguments only: not about the call on the new revision, which changes nothing.
+    params["arguments"]["base_revision_id"] =
+        made["result"]["structuredContent"]["revision"]["id"].clone();
+    let again = ask(request(6, "tools/call", params.clone()));
     assert_eq!(again["result"]["resultType"], "input_required", "{again}");
-    params["arguments"]["message"] = json!("another");
-    let again = ask(request(6, "tools/call", params));
+    // An answer is used up.
+    params["requestState"] = again["result"]["requestState"].clone();
+    let made = ask(request(7, "tools/call", params.clone()));
+    assert_eq!(
+        made["result"]["structuredContent"]["status"], "no_change",
+        "{made}"
+    );
+    let again = ask(request(8, "tools/call", params));
     assert_eq!(again["result"]["resultType"], "input_required", "{again}");
     drop(input);
     assert!(child.wait().expect("it ends").success());

@@ -387,7 +387,11 @@ fn first(text: &str) -> Value {
 
 /// Asks for a commit as an agent, and returns the link of the approval.
 fn ask(api: &Api, agent: &str) -> Link {
-    let asked = call_as(api, agent, "commit_revision", &first(FLOW));
+    ask_for(api, agent, &first(FLOW))
+}
+
+fn ask_for(api: &Api, agent: &str, commit: &Value) -> Link {
+    let asked = call_as(api, agent, "commit_revision", commit);
     assert_eq!(asked.status, 403, "{asked:?}");
     let error = asked.json();
     assert_eq!(error["code"], "approval_required", "{error}");
@@ -481,13 +485,23 @@ fn a_person_decides_about_a_call_on_its_page() {
     let made = call_as(&api, &agent, "commit_revision", &first(FLOW));
     assert_eq!(made.json()["status"], "committed", "{made:?}");
     is_over(&link.look(&api));
-    // The identical call is another question, with another link.
-    let other = ask(&api, &agent);
+    // The identical call is another question, with another link. One that changes nothing can be repeated.
+    let mut same = first(FLOW);
+    same["base_revision_id"] = made.json()["revision"]["id"].clone();
+    let link = ask_for(&api, &agent, &same);
+    let approved = link.send(
+        &api,
+        &format!("&decision=approve&access-token={}", api.token),
+    );
+    assert_eq!(approved.status, 303, "{approved:?}");
+    let made = call_as(&api, &agent, "commit_revision", &same);
+    assert_eq!(made.json()["status"], "no_change", "{made:?}");
+    let other = ask_for(&api, &agent, &same);
     assert_eq!(other.id(), link.id());
     is_over(&link.look(&api));
     let denied = other.send(&api, &format!("&decision=deny&access-token={}", api.token));
     assert_eq!(denied.status, 303, "{denied:?}");
-    let refused = call_as(&api, &agent, "commit_revision", &first(FLOW));
+    let refused = call_as(&api, &agent, "commit_revision", &same);
     assert_eq!(refused.json()["code"], "approval_denied");
     drop(api);
     let log = scratch.read("server.log");

@@ -104,8 +104,12 @@ fn a_committed_flow_gets_no_secret_for_an_address_of_its_own() {
                 request.text
             );
         }
-        let failed: Value = serde_json::from_str(test.out.trim()).expect("an answer");
-        assert_eq!(failed["verdict"], "failed", "{variable}: {failed}");
+        let refused: Value = serde_json::from_str(test.out.trim()).expect("an answer");
+        assert_eq!(
+            (&refused["code"], &refused["details"]["base_url"]),
+            (&json!("connection_not_ready"), &json!(server.url("/v1"))),
+            "{variable}: {refused}"
+        );
     }
 }
 

@@ -228,7 +228,7 @@ fn inputs_are_those_of_the_flow() {
         for (inputs, path) in [
             (json!({}), "/inputs"),
             (json!({"messages": []}), "/inputs"),
-            (json!({"region": 7}), "/inputs"),
+            (json!({"region": 7}), "/inputs/region"),
             (json!({"region": "EU", "target": "other"}), "/inputs/target"),
             (
                 json!({"region": "EU", "activation": {}}),

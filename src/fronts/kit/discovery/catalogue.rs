@@ -27,7 +27,7 @@ const LEAST_NAMED: f64 = 0.22;
 const MEANT: f64 = 2.5;
 const LED: f64 = 4.0;
 /// The same for a step type of which the use case has a word that means it.
-const SAID: f64 = 2.0;
+const SAID: f64 = 3.0;
 /// How much more an operation weighs than others of its step type if the first word means it.
 const LED_OPERATION: f64 = 1.5;
 
