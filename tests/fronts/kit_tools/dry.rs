@@ -1,5 +1,6 @@
 //! Dry tests: nothing outside changes, and nothing of the project; the test itself sees its changes.
 
+use std::cell::Cell;
 use std::fs;
 use std::path::Path;
 use std::rc::Rc;
@@ -12,6 +13,7 @@ use flowstone_engine::table::{
 };
 use flowstone_project::knowledge::{ENTRIES, MEMORIES};
 use serde_json::{Value as Json, json};
+use tokio::io::AsyncWriteExt as _;
 
 use super::project::{Project, SLUG, flow, run};
 
@@ -360,5 +362,36 @@ fn a_dry_test_has_an_index_of_memories_of_its_own() {
             ENTRIES.list(&project.engine).await.expect("entries").len(),
             1
         );
+    });
+}
+
+#[test]
+fn a_dry_test_sends_no_notifications_of_waits() {
+    run(async {
+        let project = Project::with("");
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
+            .await
+            .expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let text = format!(
+            "{{:slug :mail :requires [{{:slot :chat :type :http-api :base-url \"http://{address}\"}}]
+              :flow '(flow/step :wait :ask {{:key \"k\" :timeout \"1h\"
+                       :notify {{:channels {{:http {{:connection :chat :path \"/m\" :json {{:text \"x\"}}}}}}}}}})}}"
+        );
+        project.commit(SLUG, &text).await;
+        let calls = Rc::new(Cell::new(0));
+        let counting = calls.clone();
+        tokio::task::spawn_local(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                counting.set(counting.get() + 1);
+                let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+                stream.write_all(answer).await.ok();
+            }
+        });
+        let answer = project.test(dry(json!({}))).await;
+        assert_eq!(answer["dry"], true, "{answer}");
+        assert_eq!(calls.get(), 0, "a dry test sends nothing");
+        project.test(json!({"inputs": {}})).await;
+        assert_eq!(calls.get(), 1, "a test that acts sends it");
     });
 }
