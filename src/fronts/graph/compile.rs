@@ -6,13 +6,13 @@
 pub(crate) mod text;
 
 use flowstone_engine::codec::digest_bytes;
-use serde_json::{Value as Json, json};
+use serde_json::Value as Json;
 
 use super::known::{Known, Missing, Origin, Reach, Server, Tool};
 use super::models::{Chosen, Models};
-use super::shape::Issue;
+use super::shape::{Issue, Position};
 use super::spec::{Audience, GraphSpec, LlmNode, Node, ToolRef};
-use text::{Lines, edn, keyword, quoted};
+use text::{Lines, edn, keyword, object, quoted};
 
 /// The project and the caller that a spec is compiled for.
 #[derive(Debug, Clone, Copy)]
@@ -43,32 +43,30 @@ pub fn slug(name: &str) -> String {
 /// Returns the tools and models that a spec needs and the project lacks, each once.
 pub fn lacks(spec: &GraphSpec, target: &Target<'_>) -> Vec<Issue> {
     let mut issues = Vec::new();
+    let nodes_at = Position::Member(&Position::Root, "nodes");
     for id in spec.chain() {
-        let path = [json!("nodes"), json!(id)];
-        let mut refs: Vec<(Vec<Json>, &ToolRef)> = Vec::new();
+        let node_at = Position::Member(&nodes_at, id);
         match spec.nodes.get(id) {
             Some(Node::Llm(node)) => {
                 if target.models.choose(&node.model).is_none() {
-                    let at = [&path[..], &[json!("model")]].concat();
                     let message = format!(
                         "no connection of the project answers for the model `{}`",
                         node.model
                     );
-                    issues.push(Issue::at(&at, message));
+                    issues.push(Position::Member(&node_at, "model").issue(message));
                 }
-                let tools = node.tools.iter().enumerate();
-                refs.extend(tools.map(|(idx, tool)| {
-                    ([&path[..], &[json!("tools"), json!(idx)]].concat(), tool)
-                }));
+                let tools_at = Position::Member(&node_at, "tools");
+                for (idx, tool) in node.tools.iter().enumerate() {
+                    let why = lacking(spec, target, tool, false);
+                    issues.extend(why.map(|why| Position::Item(&tools_at, idx).issue(why)));
+                }
             }
             Some(Node::Tool(node)) => {
-                refs.push(([&path[..], &[json!("tool_ref")]].concat(), &node.tool_ref));
+                let why = lacking(spec, target, &node.tool_ref, true);
+                let at = Position::Member(&node_at, "tool_ref");
+                issues.extend(why.map(|why| at.issue(why)));
             }
             Some(Node::End(_)) | None => {}
-        }
-        for (at, tool) in refs {
-            let is_node = matches!(at.last(), Some(Json::String(_)));
-            issues.extend(lacking(spec, target, tool, is_node).map(|why| Issue::at(&at, why)));
         }
     }
     issues.extend(unused_and_missing(spec, target));
@@ -278,18 +276,18 @@ impl Flow<'_> {
         let limits = &self.spec.limits;
         let mut bind = Binder::new(out);
         let limit = format!("(flow.graph/time-limit {})", limits.timeout_seconds);
-        bind.binding("within", &[limit]);
+        bind.binding("within", &limit);
         for (idx, (_, tools)) in self.used_servers().into_iter().enumerate() {
             let tools: Vec<String> = tools.iter().map(|name| quoted(name)).collect();
             bind.binding(
                 &format!("server-{}", idx + 1),
-                &[format!(
+                &format!(
                     "(flow.graph/pinned {} within (fn [] (flow/step :mcp :tools-{} {{:op :list-tools :adapter {} :total-timeout within}})) [{}])",
                     keyword(&self.spec.entry),
                     idx + 1,
                     adapter(idx),
                     tools.join(" ")
-                )],
+                ),
             );
         }
         let rows: Vec<String> = self
@@ -297,50 +295,44 @@ impl Flow<'_> {
             .iter()
             .flat_map(|used| self.tool_lines(used))
             .collect();
-        let mut lines = vec!["{".to_owned() + rows.first().map_or("", String::as_str)];
-        lines.extend(rows.iter().skip(1).map(|line| format!(" {line}")));
-        if let Some(last) = lines.last_mut() {
-            last.push('}');
-        }
-        bind.binding("tools", &lines);
+        let mut rows = rows.iter();
+        bind.binding_of("tools", &["{", rows.next().map_or("", String::as_str)]);
+        rows.for_each(|row| bind.more(&[" ", row]));
+        bind.out.close("}");
         bind.binding(
             "run",
-            &[format!(
+            &format!(
                 "(flow.graph/begin (flow/input) {{:steps {} :calls {} :parallel {} :human-seconds {}}} within tools)",
                 limits.max_steps,
                 limits.max_tool_calls,
                 limits.max_parallel_tools,
                 limits.human_timeout_seconds
-            )],
+            ),
         );
-        let models = self.shared_models();
-        for (idx, model) in models.iter().enumerate() {
+        let models = self.asked_models();
+        let mut shared: Vec<&Asked<'_>> = models.iter().filter(|it| it.shared.is_some()).collect();
+        shared.sort_by_key(|it| it.shared);
+        for model in shared {
+            let options = &model.options;
             bind.binding(
-                &model_name(idx),
-                &[format!(
-                    "(fn [node turn] (flow/step :llm node (merge {model} turn)))"
-                )],
+                &model.name(),
+                &format!("(fn [node turn] (flow/step :llm node (merge {options} turn)))"),
             );
         }
-        bind.binding("state", &["(flow.graph/state run)".to_owned()]);
+        bind.binding("state", "(flow.graph/state run)");
         let mut end = String::new();
         for id in self.spec.chain() {
             match self.spec.nodes.get(id) {
                 Some(Node::Llm(node)) => {
-                    bind.binding("state", &self.llm_lines(id, node, &models));
+                    let asked = models.iter().find(|it| it.is_of(node));
+                    self.llm(&mut bind, id, node, asked);
                 }
                 Some(Node::Tool(node)) => {
-                    let args = edn(&Json::Object(node.args_template.clone()));
-                    bind.binding(
-                        "state",
-                        &[
-                            "(flow.graph/tool run state".to_owned(),
-                            format!("  {{:node {}", keyword(id)),
-                            format!("   :tool {}", self.key(&node.tool_ref)),
-                            format!("   :args {args}"),
-                            format!("   :as {}}})", quoted(&node.output_key)),
-                        ],
-                    );
+                    bind.binding("state", "(flow.graph/tool run state");
+                    bind.more(&["  {:node :", id]);
+                    bind.more(&["   :tool ", &self.key(&node.tool_ref)]);
+                    bind.more(&["   :args ", &object(&node.args_template)]);
+                    bind.more(&["   :as ", &quoted(&node.output_key), "})"]);
                 }
                 Some(Node::End(node)) => {
                     let output = quoted(&node.output_template);
@@ -360,50 +352,61 @@ impl Flow<'_> {
         used.map_or_else(|| ":tool".to_owned(), |it| keyword(&it.key))
     }
 
-    /// Returns the options of the models that several nodes ask, so that their calls are compiled once.
-    fn shared_models(&self) -> Vec<String> {
-        let (mut once, mut shared) = (Vec::new(), Vec::new());
+    /// Returns the models that nodes ask, each once. Those that several nodes ask are numbered, so that their calls are compiled
+    /// once.
+    fn asked_models(&self) -> Vec<Asked<'_>> {
+        let mut asked: Vec<Asked<'_>> = Vec::new();
+        let mut shared = 0;
         for id in self.spec.chain() {
             let Some(Node::Llm(node)) = self.spec.nodes.get(id) else {
                 continue;
             };
-            let model = self.model(node);
-            if !once.contains(&model) {
-                once.push(model);
-            } else if !shared.contains(&model) {
-                shared.push(model);
+            let mut known = asked.iter().position(|it| it.is_of(node));
+            if known.is_none() {
+                let options = of_model(node, self.target.models.choose(&node.model).as_ref());
+                known = asked.iter().position(|it| it.options == options);
+                match known {
+                    Some(idx) => asked[idx].nodes.push(node),
+                    None => asked.push(Asked {
+                        nodes: vec![node],
+                        options,
+                        shared: None,
+                    }),
+                }
+            }
+            if let Some(model) = known.and_then(|idx| asked.get_mut(idx))
+                && model.shared.is_none()
+            {
+                shared += 1;
+                model.shared = Some(shared);
             }
         }
-        shared
+        asked
     }
 
-    fn model(&self, node: &LlmNode) -> String {
-        of_model(node, self.target.models.choose(&node.model).as_ref())
-    }
-
-    fn llm_lines(&self, id: &str, node: &LlmNode, shared: &[String]) -> Vec<String> {
+    fn llm(&self, bind: &mut Binder<'_>, id: &str, node: &LlmNode, asked: Option<&Asked<'_>>) {
         let offered = node
             .tools
             .iter()
             .filter(|it| self.tools.iter().any(|used| used.reference == *it));
         let offered: Vec<String> = offered.map(|it| self.key(it)).collect();
-        let model = self.model(node);
-        let ask = match shared.iter().position(|known| *known == model) {
-            Some(idx) => format!("   :model {}}})", model_name(idx)),
-            None => format!(
-                "   :ask (fn [turn] (flow/step :llm {} (merge {model} turn)))}})",
-                keyword(id)
-            ),
-        };
-        vec![
-            "(flow.graph/llm run state".to_owned(),
-            format!("  {{:node {}", keyword(id)),
-            format!("   :system {}", quoted(&node.system_prompt)),
-            format!("   :prompt {}", quoted(&node.input_template)),
-            format!("   :tools [{}]", offered.join(" ")),
-            format!("   :as {}", quoted(&node.output_key)),
-            ask,
-        ]
+        bind.binding("state", "(flow.graph/llm run state");
+        bind.more(&["  {:node :", id]);
+        bind.more(&["   :system ", &quoted(&node.system_prompt)]);
+        bind.more(&["   :prompt ", &quoted(&node.input_template)]);
+        bind.more(&["   :tools [", &offered.join(" "), "]"]);
+        bind.more(&["   :as ", &quoted(&node.output_key)]);
+        let options = asked.map_or("{}", |it| &it.options);
+        match asked.filter(|it| it.shared.is_some()) {
+            Some(shared) => bind.more(&["   :model ", &shared.name(), "})"]),
+            None => bind.more(&[
+                "   :ask (fn [turn] (flow/step :llm :",
+                id,
+                " (merge ",
+                options,
+                " turn)))})",
+            ]),
+        }
     }
 
     /// Returns the lines of a tool in the map of tools.
@@ -532,9 +535,27 @@ pub(super) fn adapter(idx: usize) -> String {
     format!(":graph/server-{}", idx + 1)
 }
 
-/// Returns the name of the function that asks a model of several nodes.
-fn model_name(idx: usize) -> String {
-    format!("model-{}", idx + 1)
+/// A model with the options with which nodes ask it.
+struct Asked<'a> {
+    /// A node for each way in which nodes describe it.
+    nodes: Vec<&'a LlmNode>,
+    options: String,
+    /// Its number, if several nodes ask it.
+    shared: Option<usize>,
+}
+
+impl Asked<'_> {
+    /// Tells whether a node describes the model like one of those that are known to ask it.
+    fn is_of(&self, node: &LlmNode) -> bool {
+        let parts = |it: &LlmNode| (it.temperature.map(f64::to_bits), it.max_tokens);
+        let mut nodes = self.nodes.iter();
+        nodes.any(|it| it.model == node.model && parts(it) == parts(node))
+    }
+
+    /// Returns the name of the function that asks it for several nodes.
+    fn name(&self) -> String {
+        format!("model-{}", self.shared.unwrap_or_default())
+    }
 }
 
 fn of_model(node: &LlmNode, chosen: Option<&Chosen>) -> String {
@@ -557,6 +578,8 @@ fn of_model(node: &LlmNode, chosen: Option<&Chosen>) -> String {
 struct Binder<'a> {
     out: &'a mut Lines,
     is_first: bool,
+    /// Where the form of the last binding begins.
+    indent: usize,
 }
 
 impl<'a> Binder<'a> {
@@ -564,18 +587,26 @@ impl<'a> Binder<'a> {
         Binder {
             out,
             is_first: true,
+            indent: 0,
         }
     }
 
-    fn binding(&mut self, name: &str, lines: &[String]) {
+    fn binding(&mut self, name: &str, form: &str) {
+        self.binding_of(name, &[form]);
+    }
+
+    /// Begins a binding with the first line of its form, which consists of several texts.
+    fn binding_of(&mut self, name: &str, texts: &[&str]) {
         let head = if self.is_first { "'(let [" } else { "       " };
         self.is_first = false;
-        let mut prefix = format!("{head}{name} ");
-        let indent = " ".repeat(prefix.len());
-        for line in lines {
-            self.out.line(1, &format!("{prefix}{line}"));
-            prefix.clone_from(&indent);
-        }
+        self.indent = 1 + head.len() + name.len() + 1;
+        self.out.line_of(1, &[head, name, " "]);
+        texts.iter().for_each(|text| self.out.close(text));
+    }
+
+    /// Adds a line to the form of the last binding.
+    fn more(&mut self, texts: &[&str]) {
+        self.out.line_of(self.indent, texts);
     }
 
     fn end(self, body: &str) {

@@ -2,7 +2,7 @@
 
 use flowstone_engine::codec;
 use flowstone_engine::json::from_json;
-use serde_json::Value as Json;
+use serde_json::{Map, Value as Json};
 
 /// The lines of a text.
 #[derive(Debug, Default)]
@@ -65,14 +65,17 @@ pub(crate) fn edn(value: &Json) -> String {
             let items: Vec<String> = items.iter().map(edn).collect();
             format!("[{}]", items.join(" "))
         }
-        Json::Object(members) => {
-            let members: Vec<String> = members
-                .iter()
-                .map(|(name, value)| format!("{} {}", key(name), edn(value)))
-                .collect();
-            format!("{{{}}}", members.join(" "))
-        }
+        Json::Object(members) => object(members),
     }
+}
+
+/// Returns a JSON object as a literal of the language.
+pub(crate) fn object(members: &Map<String, Json>) -> String {
+    let members: Vec<String> = members
+        .iter()
+        .map(|(name, value)| format!("{} {}", key(name), edn(value)))
+        .collect();
+    format!("{{{}}}", members.join(" "))
 }
 
 fn key(name: &str) -> String {
