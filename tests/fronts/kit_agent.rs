@@ -373,7 +373,7 @@ fn a_test_ends_with_the_step_that_runs_it() {
             "{:?}",
             outer.error
         );
-        // The call is told that nobody waits for its answer, and ends the test after the step.
+        // The call notices that nobody waits for its answer, and ends the test after the step.
         let ends = tokio::time::Instant::now() + Duration::from_secs(10);
         let ended = loop {
             let query = RunQuery {
