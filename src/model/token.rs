@@ -182,11 +182,14 @@ impl Token {
             }
     }
 
+    /// Tells whether the token is limited to some flows of its workspace.
+    pub fn names_flows(&self) -> bool {
+        !self.limits.flows.is_empty() || !self.limits.labels.is_empty()
+    }
+
     /// Tells whether the token is limited to some flows, or to a workspace.
     pub fn is_limited_to_flows(&self) -> bool {
-        !self.limits.flows.is_empty()
-            || !self.limits.labels.is_empty()
-            || self.workspace() != DEFAULT_WORKSPACE
+        self.names_flows() || self.workspace() != DEFAULT_WORKSPACE
     }
 
     /// Tells whether the token reaches all that belongs to a flow. If it is limited by flows and by labels, the flow must satisfy

@@ -258,32 +258,60 @@ fn events_and_signals_reach_waits_of_the_own_workspace_only() {
         "{answered:?}"
     );
     assert!(is_open(&runs[1]) && is_open(&runs[2]));
-    // What is kept for later is for the home, and not for a wait of an installation.
-    let early = json!({"name": "early", "key": "e", "payload": {}});
-    let kept = home.api.post_as(&home.author, "/api/v1/events", &early);
-    assert_eq!(kept.json()["kept"], true, "{kept:?}");
-    let dropped = home.api.post_as(&home.acme, "/api/v1/events", &early);
-    assert_eq!(dropped.json()["kept"], false, "{dropped:?}");
+}
+
+#[test]
+fn early_events_and_signals_are_for_waits_of_the_own_workspace_only() {
+    let scratch = Scratch::new();
+    let home = Home::open(&scratch, &[("paid", PAID)]);
+    let early = |by: &str| json!({"name": "early", "key": "e", "payload": {"from": by}});
+    for (token, by) in [(&home.author, "author"), (&home.acme, "acme")] {
+        let kept = home.api.post_as(token, "/api/v1/events", &early(by));
+        assert_eq!(kept.json()["kept"], true, "{kept:?}");
+        // The same name against repetition is another one in another workspace.
+        let signal = json!({"key": "k", "value": {"from": by}, "dedup": "d"});
+        let kept = home.api.post_as(token, "/api/v1/signals", &signal);
+        assert_eq!(kept.json()["kept"], true, "{kept:?}");
+        let again = home.api.post_as(token, "/api/v1/signals", &signal);
+        assert_eq!(again.json()["deduped"], true, "{again:?}");
+        let listed = home.get(token, "/api/v1/signals").json();
+        let signals = listed["signals"].as_array().expect("signals");
+        assert_eq!(signals.len(), 2, "{listed}");
+        assert!(
+            signals.iter().all(|it| it["payload"]["from"] == by),
+            "{listed}"
+        );
+    }
     let later = r#"(flow/step :wait :w {:key "e" :event {:name "early"} :timeout "1h"})"#;
     scratch.write("flows/later.edn", public("later", later));
+    // The signals first: beta has sent none.
+    for (token, by) in [(&home.acme, "acme"), (&home.author, "author")] {
+        let run = home.start(token, "paid", &json!({}));
+        assert_eq!(run["status"], "completed", "{run}");
+        assert_eq!(run["result"]["from"], by, "{run}");
+    }
+    assert_eq!(
+        home.start(&home.beta, "paid", &json!({}))["status"],
+        "waiting"
+    );
     ok(&scratch.run(&["flows", "push", "later"]));
     ok(&scratch.run(&["flows", "release", "later"]));
     let new = json!({"slug": "later", "name": "main-later"});
+    for token in [&home.acme, &home.beta] {
+        let made = home.api.post_as(token, "/api/v1/installations", &new);
+        assert_eq!(made.status, 201, "{made:?}");
+    }
     assert_eq!(
-        home.api
-            .post_as(&home.acme, "/api/v1/installations", &new)
-            .status,
-        201
-    );
-    assert_eq!(
-        home.start(&home.acme, "later", &json!({}))["status"],
+        home.start(&home.beta, "later", &json!({}))["status"],
         "waiting"
     );
+    let run = home.start(&home.acme, "later", &json!({}));
+    assert_eq!(run["result"]["from"], "acme", "{run}");
     let body = json!({"input": {}, "target": "live", "wait": "60s"});
     let own = home
         .api
         .post_as(&home.author, "/api/v1/flows/later/runs", &body);
-    assert_eq!(own.json()["status"], "completed", "{own:?}");
+    assert_eq!(own.json()["result"]["from"], "author", "{own:?}");
 }
 
 #[test]

@@ -107,11 +107,15 @@ pub struct SignalFilter {
     pub key: Option<String>,
     /// Only signals that this wait refused.
     pub refused_by: Option<String>,
+    /// Only signals for the waits of this workspace.
+    pub workspace: Option<String>,
 }
 
 /// A signal that no wait took.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignalRow {
+    /// The workspace whose waits may take it.
+    pub workspace: String,
     pub event: Option<String>,
     pub key: Option<String>,
     pub dedup: Option<String>,

@@ -66,9 +66,11 @@ pub fn named<R: WaitRows>(rows: &mut R, name: &str) -> Result<Named, StoreError>
     })
 }
 
-/// The inbox slot of a signal: the name of its event and its key, each empty if it has none.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// The inbox slot of a signal: its workspace, the name of its event and its key, the last two empty if it has none.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignalSlot {
+    /// Only waits of this workspace take it.
+    pub workspace: String,
     pub event: String,
     pub key: String,
 }
@@ -238,13 +240,7 @@ pub fn complete<R: WaitRows>(
         return Ok(WaitsAnswer::Duplicate);
     }
     let verdict = decide(completion, &found);
-    // What is kept has no sender any more.
-    let is_of_home = completion
-        .workspace
-        .as_deref()
-        .is_none_or(|workspace| workspace == DEFAULT_WORKSPACE);
-    let may_keep =
-        completion.keep && is_of_home && is_key && completion.answer.ending == WaitEnding::Answered;
+    let may_keep = completion.keep && is_key && completion.answer.ending == WaitEnding::Answered;
     if may_keep && verdict.is_for_later() {
         rows.add_signal(&slot, completion, SignalState::Kept)?;
         return Ok(WaitsAnswer::Kept);
@@ -266,9 +262,13 @@ pub fn complete<R: WaitRows>(
     Ok(verdict.into_answer())
 }
 
+/// Returns the slot of a signal. One of the operator, who has no workspace, is for the workspace of the home.
 fn slot(completion: &Completion, found: &[WaitRow], is_key: bool) -> SignalSlot {
+    let workspace = completion.workspace.clone();
+    let workspace = workspace.unwrap_or_else(|| DEFAULT_WORKSPACE.to_owned());
     match &completion.target {
         Target::Name(name) => SignalSlot {
+            workspace,
             event: String::new(),
             key: match found.first() {
                 Some(row) if !is_key => row.key.clone(),
@@ -276,6 +276,7 @@ fn slot(completion: &Completion, found: &[WaitRow], is_key: bool) -> SignalSlot 
             },
         },
         Target::Event { name, key } => SignalSlot {
+            workspace,
             event: name.clone(),
             key: key.clone().unwrap_or_default(),
         },
@@ -312,17 +313,17 @@ pub fn take_early<R: WaitRows>(
     wait: &NewWait,
     now_ms: i64,
 ) -> Result<(), StoreError> {
-    let early = early(rows, wait)?;
+    let mut early = early(rows, wait)?;
     if early.is_empty() {
         return Ok(());
     }
     let Some(row) = rows.wait_by_id(&wait.id)? else {
         return Err(StoreError::Internal("a new wait was not found".to_owned()));
     };
-    // Only senders of the workspace of the home keep signals, and they reach its waits only.
-    if row.is_question() && !Side::of(DEFAULT_WORKSPACE, &row.flow).is_installer() {
-        return Ok(());
-    }
+    // The ends of children and jobs are of no workspace: the engine reports them, under keys of its own.
+    early.retain(|signal| {
+        !row.is_question() || Side::of(&signal.slot.workspace, &row.flow).is_installer()
+    });
     for signal in early {
         match judged(&row, &signal.answer, &signal.target(), wait.rules, now_ms) {
             Ok(payload) => {

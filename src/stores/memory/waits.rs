@@ -91,14 +91,18 @@ fn is_listed(signal: &Signal, filter: &SignalFilter) -> bool {
         Some(wait) => signal.state == SignalState::Refused && signal.wait.as_ref() == Some(wait),
         None => signal.state != SignalState::Taken,
     };
-    let key = filter.key.as_ref();
-    in_state && key.is_none_or(|key| *key == signal.early.slot.key)
+    let SignalSlot { workspace, key, .. } = &signal.early.slot;
+    let is = |wanted: &Option<String>, found: &String| {
+        wanted.as_ref().is_none_or(|wanted| wanted == found)
+    };
+    in_state && is(&filter.key, key) && is(&filter.workspace, workspace)
 }
 
 fn signal_row(signal: &Signal) -> SignalRow {
     let named = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
     let EarlySignal { slot, answer, .. } = &signal.early;
     SignalRow {
+        workspace: slot.workspace.clone(),
         event: named(&slot.event),
         key: named(&slot.key),
         dedup: signal.dedup.clone(),

@@ -108,22 +108,6 @@ CREATE INDEX wait_deadline ON wait (deadline_ms) WHERE state = 'open';
 CREATE INDEX wait_event ON wait (event, event_key) WHERE state = 'open' AND event IS NOT NULL;
 CREATE INDEX wait_event_path ON wait (event, event_path) WHERE state = 'open' AND event_path IS NOT NULL;
 CREATE INDEX wait_webhook ON wait (webhook) WHERE webhook IS NOT NULL;
-CREATE TABLE inbox (
-    num INTEGER PRIMARY KEY,
-    event TEXT NOT NULL DEFAULT '',
-    key TEXT NOT NULL,
-    dedup TEXT,
-    payload TEXT NOT NULL,
-    by TEXT,
-    roles TEXT NOT NULL DEFAULT '',
-    state TEXT NOT NULL,
-    wait TEXT,
-    refusal TEXT,
-    at_ms INTEGER NOT NULL, unattended INTEGER NOT NULL DEFAULT 0,
-    UNIQUE (event, key, dedup)
-);
-CREATE INDEX inbox_kept ON inbox (event, key) WHERE state = 'kept';
-CREATE INDEX inbox_wait ON inbox (wait) WHERE state = 'refused';
 CREATE INDEX run_queue ON run (slot, program, priority DESC, num) WHERE status = 'queued' AND slot IS NOT NULL;
 CREATE INDEX run_slot_next ON run (slot, program) WHERE status = 'queued' AND is_next = 1 AND slot IS NOT NULL;
 CREATE INDEX run_limit_next ON run (limit_name, priority DESC, num) WHERE status = 'queued' AND is_next = 1;
@@ -478,3 +462,21 @@ CREATE TABLE installation_tokens (
     tokens INTEGER NOT NULL,
     PRIMARY KEY (workspace, name, run)
 ) WITHOUT ROWID;
+CREATE TABLE inbox (
+    num INTEGER PRIMARY KEY,
+    workspace TEXT NOT NULL DEFAULT 'default',
+    event TEXT NOT NULL DEFAULT '',
+    key TEXT NOT NULL,
+    dedup TEXT,
+    payload TEXT NOT NULL,
+    by TEXT,
+    roles TEXT NOT NULL DEFAULT '',
+    state TEXT NOT NULL,
+    wait TEXT,
+    refusal TEXT,
+    at_ms INTEGER NOT NULL,
+    unattended INTEGER NOT NULL DEFAULT 0,
+    UNIQUE (workspace, event, key, dedup)
+);
+CREATE INDEX inbox_kept ON inbox (event, key) WHERE state = 'kept';
+CREATE INDEX inbox_wait ON inbox (wait) WHERE state = 'refused';

@@ -63,6 +63,7 @@ const STEPS: &[&[&str]] = &[
     &[triggers::SCHEMA],
     &[runs::FORMAT_16],
     &[installation::SCHEMA],
+    &[waits::FORMAT_18],
 ];
 /// The objects and rows of a new file: what all [`STEPS`] together make of an empty one. Making it at once takes a third of
 /// the time. A test compares both, and writes this file when `UPDATE_EXPECT` is set.

@@ -110,6 +110,32 @@ CREATE INDEX inbox_kept ON inbox (event, key) WHERE state = 'kept';
 CREATE INDEX inbox_wait ON inbox (wait) WHERE state = 'refused';
 ";
 
+/// The addition of format 18: signals are for the waits of one workspace, and so are their names against repetition.
+pub(super) const FORMAT_18: &str = "
+ALTER TABLE inbox RENAME TO inbox_old;
+CREATE TABLE inbox (
+    num INTEGER PRIMARY KEY,
+    workspace TEXT NOT NULL DEFAULT 'default',
+    event TEXT NOT NULL DEFAULT '',
+    key TEXT NOT NULL,
+    dedup TEXT,
+    payload TEXT NOT NULL,
+    by TEXT,
+    roles TEXT NOT NULL DEFAULT '',
+    state TEXT NOT NULL,
+    wait TEXT,
+    refusal TEXT,
+    at_ms INTEGER NOT NULL,
+    unattended INTEGER NOT NULL DEFAULT 0,
+    UNIQUE (workspace, event, key, dedup)
+);
+INSERT INTO inbox (num, event, key, dedup, payload, by, roles, state, wait, refusal, at_ms, unattended)
+    SELECT num, event, key, dedup, payload, by, roles, state, wait, refusal, at_ms, unattended FROM inbox_old;
+DROP TABLE inbox_old;
+CREATE INDEX inbox_kept ON inbox (event, key) WHERE state = 'kept';
+CREATE INDEX inbox_wait ON inbox (wait) WHERE state = 'refused';
+";
+
 const COLUMNS: &str = "wait.id, run.id, run.flow, wait.path, wait.key, wait.state, wait.deadline_ms, wait.details, \
                        wait.digest, wait.payload, wait.opened_ms, wait.ending, wait.decided_by, wait.decided_ms, \
                        wait.event, wait.event_key, wait.event_path, wait.webhook";

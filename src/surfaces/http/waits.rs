@@ -321,6 +321,7 @@ async fn signals(
     let values = query.values()?;
     let filter = SignalFilter {
         key: query.owned("key"),
+        workspace: caller.own_workspace(),
         ..SignalFilter::default()
     };
     let signals = server
@@ -333,9 +334,9 @@ async fn signals(
     Ok(Answer::ok(json!({"signals": signals})))
 }
 
-/// Refuses callers that reach only some flows: a signal is of none.
+/// Refuses callers that reach only some flows of their workspace: a signal is of none.
 fn refuse_limited(caller: &Caller, instead: &str) -> Result<(), Problem> {
-    match caller.is_limited() {
+    match caller.token.names_flows() || caller.has_own_runs_only() {
         false => Ok(()),
         true => Err(
             Problem::not_found("signals reach all flows, and this token does not").hint(instead),

@@ -137,6 +137,8 @@ pub fn wait_report_json(report: &WaitReport) -> Json {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Signal {
+    /// The workspace whose waits may take it.
+    workspace: String,
     /// The name of the event, if it is one.
     event: Option<String>,
     key: Option<String>,
@@ -159,6 +161,7 @@ pub fn signal_json(signal: &SignalRow) -> Json {
 pub fn signal_json_as(signal: &SignalRow, values: Values) -> Json {
     let refused = signal.refused.clone().unzip();
     object(&Signal {
+        workspace: signal.workspace.clone(),
         event: signal.event.clone(),
         key: signal.key.clone(),
         dedup: signal.dedup.clone(),

@@ -14,9 +14,11 @@ const BETWEEN: char = '\n';
 
 /// Tells whether a signal with this `dedup` exists.
 pub(super) fn has(db: &Connection, slot: &SignalSlot, dedup: &str) -> Result<bool, StoreError> {
-    db.prepare_cached("SELECT 1 FROM inbox WHERE event = ?1 AND key = ?2 AND dedup = ?3")
-        .and_then(|mut sql| sql.exists(params![slot.event, slot.key, dedup]))
-        .map_err(failed)
+    db.prepare_cached(
+        "SELECT 1 FROM inbox WHERE workspace = ?1 AND event = ?2 AND key = ?3 AND dedup = ?4",
+    )
+    .and_then(|mut sql| sql.exists(params![slot.workspace, slot.event, slot.key, dedup]))
+    .map_err(failed)
 }
 
 /// Adds a signal.
@@ -33,9 +35,10 @@ pub(super) fn add(
     };
     execute(
         db,
-        "INSERT INTO inbox (event, key, dedup, payload, by, roles, state, at_ms, unattended)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+        "INSERT INTO inbox (workspace, event, key, dedup, payload, by, roles, state, at_ms, unattended)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
         params![
+            slot.workspace,
             slot.event,
             slot.key,
             completion.dedup,
@@ -73,8 +76,7 @@ pub(super) fn kept(
     event: &str,
     key: Option<&str>,
 ) -> Result<Vec<EarlySignal>, StoreError> {
-    const READ: &str =
-        "SELECT num, event, key, payload, by, roles, unattended FROM inbox WHERE state = 'kept'";
+    const READ: &str = "SELECT num, event, key, payload, by, roles, unattended, workspace FROM inbox WHERE state = 'kept'";
     let condition = match key {
         Some(_) => "event = ? AND key = ?",
         None => "event = ?",
@@ -95,6 +97,7 @@ fn early(row: &Row<'_>) -> rusqlite::Result<EarlySignal> {
     Ok(EarlySignal {
         num: row.get(0)?,
         slot: SignalSlot {
+            workspace: row.get(7)?,
             event: row.get(1)?,
             key: row.get(2)?,
         },
@@ -115,7 +118,8 @@ pub(in super::super) fn signals(
     filter: &SignalFilter,
 ) -> Result<Vec<SignalRow>, StoreError> {
     let mut sql =
-        "SELECT event, key, dedup, payload, by, at_ms, wait, refusal FROM inbox WHERE ".to_owned();
+        "SELECT event, key, dedup, payload, by, at_ms, wait, refusal, workspace FROM inbox WHERE "
+            .to_owned();
     let mut values = Vec::new();
     match &filter.refused_by {
         Some(wait) => {
@@ -128,6 +132,10 @@ pub(in super::super) fn signals(
         sql += " AND key = ?";
         values.push(key.clone());
     }
+    if let Some(workspace) = &filter.workspace {
+        sql += " AND workspace = ?";
+        values.push(workspace.clone());
+    }
     sql += " ORDER BY num";
     let mut statement = db.prepare_cached(&sql).map_err(failed)?;
     let rows = statement
@@ -135,6 +143,7 @@ pub(in super::super) fn signals(
             let named = |text: String| Some(text).filter(|text| !text.is_empty());
             let (wait, refusal): (Option<String>, Option<String>) = (row.get(6)?, row.get(7)?);
             Ok(SignalRow {
+                workspace: row.get(8)?,
                 event: named(row.get(0)?),
                 key: named(row.get(1)?),
                 dedup: row.get(2)?,
