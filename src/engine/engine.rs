@@ -11,7 +11,7 @@ use flowstone_lang::session::Session;
 use flowstone_lang::value::Value;
 use flowstone_lang::vm::Coverage;
 
-use crate::bindings::Bindings;
+use crate::bindings::{Bindings, Installed};
 use crate::clock::SystemClock;
 use crate::diagnostic::Diagnostic;
 use crate::disk::{self, SharedCode};
@@ -135,6 +135,21 @@ pub struct StartedInstallation {
     pub is_outside: bool,
     /// How many tokens models may use in all its runs together.
     pub max_tokens: Option<i64>,
+}
+
+impl StartedInstallation {
+    /// Returns the bindings of its runs.
+    pub(crate) fn bindings(&self) -> Bindings {
+        Bindings {
+            set: self.set.clone(),
+            is_outside: self.is_outside,
+            installation: Some(Installed {
+                flow: self.flow.to_string(),
+                max_tokens: self.max_tokens,
+            }),
+            ..Bindings::default()
+        }
+    }
 }
 
 impl StartOptions {

@@ -90,6 +90,13 @@ pub enum EngineError {
     AlreadyDecided(Box<Decided>),
     #[error("the answer does not fit the wait: {}", problems.join("; "))]
     BadAnswer { problems: Vec<String> },
+    /// An installation cannot run: see [`crate::installations::InstalledError`].
+    #[error("{message}")]
+    Installation {
+        code: &'static str,
+        message: String,
+        hint: Option<String>,
+    },
     #[error("there is no schedule `{id}` of the flow `{flow}`")]
     NoSuchSchedule {
         flow: String,
@@ -163,6 +170,7 @@ impl EngineError {
             EngineError::OtherAbi { .. } => "E0508",
             EngineError::Interactive { .. } => "E0509",
             EngineError::Quarantined { .. } => "E0990",
+            EngineError::Installation { code, .. } => code,
             EngineError::NoSuchSchedule { .. } => "E0550",
             EngineError::NoSuchWait { .. } => "E0514",
             EngineError::AlreadyDecided(_) => "E0515",
@@ -218,6 +226,7 @@ impl EngineError {
                 "`flowstone runs resume {run}` executes it again, `flowstone runs cancel {run} --force` ends it, and \
                  `flowstone run FILE --new` starts another"
             ),
+            EngineError::Installation { hint, .. } => return hint.clone(),
             EngineError::NoSuchSchedule { known, .. } if known.is_empty() => {
                 "`flowstone serve` reads the schedules from the flows".to_owned()
             }

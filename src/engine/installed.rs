@@ -9,17 +9,26 @@ use flowstone_lang::value::Value;
 use crate::bindings::{Bindings, Installed};
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::flow::{ACTIVATION, Flow, InputError, activated};
+use crate::flow::{ACTIVATION, Flow};
 use crate::installation::{InstallationName, InstallationRow, InstalledFlow};
-use crate::ports::{Scratch, StoreError};
+use crate::ports::{Scratch, StoreError, Vault};
 use crate::private;
 use crate::scoped::scoped;
 use crate::sealed;
-use crate::start::setup_settings;
 use crate::step::{RunInstallation, Services, real_path};
 
 /// The folder of installations in the home folder.
 const FOLDER: &str = "installations";
+
+/// Returns the setup values of an installation.
+///
+/// # Errors
+/// When its secrets cannot be decrypted.
+pub(crate) fn opened_setup(vault: &dyn Vault, row: &InstallationRow) -> Result<Value, EngineError> {
+    let whose = row.at.to_string();
+    let whole = sealed::open_stored(vault, &row.setup, &whose)?;
+    Ok(whole.get(ACTIVATION).cloned().unwrap_or(Value::Nil))
+}
 
 impl Engine {
     /// Returns the folder of an installation: its runs reach no other files.
@@ -42,15 +51,7 @@ impl Engine {
     /// # Errors
     /// When its secrets cannot be decrypted.
     pub fn opened_setup(&self, row: &InstallationRow) -> Result<Value, EngineError> {
-        let whose = row.at.to_string();
-        let whole = sealed::open_stored(&*self.services.vault, &row.setup, &whose)?;
-        Ok(whole.get(ACTIVATION).cloned().unwrap_or(Value::Nil))
-    }
-
-    /// Returns what is wrong with, or missing in, setup values of a flow.
-    pub fn setup_problem(&self, flow: &Flow, setup: &Value) -> Option<InputError> {
-        let settings = setup_settings(flow, setup.clone());
-        activated(flow, &settings, Value::map([])).err()
+        opened_setup(&*self.services.vault, row)
     }
 
     /// Returns what the runs of an installation have.
@@ -84,6 +85,7 @@ impl Engine {
             allow,
             author: stores.clone(),
             max_tokens: installed.max_tokens,
+            home: self.settings.clone(),
         };
         installation.author = scoped(stores, installation.author_namespace());
         Ok(Rc::new(Services {

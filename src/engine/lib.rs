@@ -23,6 +23,7 @@ mod error;
 pub mod events;
 mod execute;
 mod feed;
+pub mod installations;
 mod installed;
 mod interactive;
 pub mod interfaces;

@@ -2,7 +2,7 @@
 
 use flowstone_lang::value::Value;
 
-use crate::bindings::{Bindings, Installed};
+use crate::bindings::Bindings;
 use crate::codec;
 use crate::engine::{Engine, StartOptions};
 use crate::error::EngineError;
@@ -260,17 +260,8 @@ impl Engine {
     ) -> Result<StartPlace, EngineError> {
         let flow = &loaded.flow;
         if let Some(installation) = &options.installation {
-            let bindings = Bindings {
-                set: installation.set.clone(),
-                is_outside: installation.is_outside,
-                installation: Some(Installed {
-                    flow: installation.flow.to_string(),
-                    max_tokens: installation.max_tokens,
-                }),
-                ..Bindings::default()
-            };
             return Ok(StartPlace {
-                bindings,
+                bindings: installation.bindings(),
                 settings: setup_settings(flow, installation.setup.clone()),
                 name: installation.flow.to_string(),
             });

@@ -1,28 +1,28 @@
 //! Installations: a flow of an author, with the connections and the setup values of somebody who runs it.
 //!
 //! An installation keeps the version that it was made of until somebody upgrades it, or, with `autoUpgrade`, until a release that
-//! needs nothing more. What a flow needs is compared as texts: see [`needs`]. Its runs start with [`to_start`].
+//! needs nothing more. Its runs start with [`to_start`].
 
 mod error;
-mod needs;
 pub mod package;
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
 pub use error::InstallationError;
+use flowstone_engine::installations::of_author_missing;
+pub use flowstone_engine::installations::{Need, NeedKind, Upgrade, name_of_runs, needs};
 use flowstone_engine::{Engine, StartedInstallation};
 use flowstone_flow::flow::{Checked, Flow, LoadedFlow};
 use flowstone_lang::session::Session;
 use flowstone_lang::value::Value;
 use flowstone_model::codec;
-use flowstone_model::diagnostic::{Severity, nearest};
+use flowstone_model::diagnostic::nearest;
 pub use flowstone_model::installation::{
     InstallationName, InstallationRow, InstalledFlow, PACKAGE, is_name, package_workspace,
 };
 use flowstone_model::names::name_of;
 use flowstone_model::registry::{DEFAULT_WORKSPACE, FlowName, Target, VersionFiles, VersionRow};
-pub use needs::{Need, NeedKind, needs};
 
 use crate::registry::{Base, FlowRegistry, NewCommit, VersionRef, check_version};
 
@@ -62,15 +62,8 @@ pub struct Shown {
     pub upgrade: Option<Upgrade>,
 }
 
-/// A released version that an installation does not use yet.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Upgrade {
-    pub version: i64,
-    /// What it needs and the version in use does not, as texts.
-    pub grew: Vec<String>,
-}
-
-/// Makes an installation of the released version of a flow.
+/// Makes an installation of the released version of a flow. Asked again, as after a crash that took the answer, it returns
+/// what the first call made, as long as nothing has changed that.
 ///
 /// # Errors
 /// When the flow or a released version is missing, or the name is bad or taken.
@@ -110,10 +103,23 @@ pub async fn install(engine: &Engine, new: NewInstallation) -> Result<Shown, Ins
     };
     let stores = engine.stores();
     if !stores.installations.install(row.clone()).await? {
-        let at = row.at;
-        return Err(InstallationError::Taken { at });
+        let found = stores.installations.installation(&row.at).await?;
+        return match found.filter(|found| is_repeated(&row, found)) {
+            Some(found) => shown(engine, found).await,
+            None => Err(InstallationError::Taken { at: row.at }),
+        };
     }
     shown(engine, row).await
+}
+
+/// Tells whether an installation differs in nothing but its time from the one that was found.
+fn is_repeated(new: &InstallationRow, found: &InstallationRow) -> bool {
+    let at_its_time = InstallationRow {
+        created_ms: found.created_ms,
+        updated_ms: found.updated_ms,
+        ..new.clone()
+    };
+    at_its_time == *found
 }
 
 /// Adds the files of a package to the sealed workspace of its content, where nothing else ever is.
@@ -183,17 +189,7 @@ pub async fn find(
     engine: &Engine,
     at: &InstallationName,
 ) -> Result<InstallationRow, InstallationError> {
-    let stores = engine.stores();
-    if let Some(row) = stores.installations.installation(at).await? {
-        return Ok(row);
-    }
-    let known = stores.installations.installations(Some(&at.workspace));
-    let known = known.await?;
-    let names = known.iter().map(|row| row.at.name.as_str());
-    Err(InstallationError::Missing {
-        near: nearest(&at.name, names).map(str::to_owned),
-        at: at.clone(),
-    })
+    Ok(engine.installation_home().find(at).await?)
 }
 
 /// Returns an installation with what is still to be done.
@@ -284,135 +280,21 @@ pub async fn to_start(
     session: &Rc<Session>,
     at: &InstallationName,
 ) -> Result<(Checked, StartedInstallation), InstallationError> {
-    let mut row = find(engine, at).await?;
-    let mut version = version_of(engine, &row).await?;
-    if let Some(live) = upgrade_to(engine, &row).await?
-        && row.auto_upgrade
-        && live.grew.is_empty()
-    {
-        let registry = registry_of(engine, &row.flow);
-        let next = VersionRef::Number(live.version);
-        let next = registry.version(&row.flow.slug, &next).await?;
-        let mut upgraded = row.clone();
-        upgraded.version = next.number;
-        upgraded.content.clone_from(&next.content);
-        upgraded.updated_ms = engine.now_ms();
-        upgraded.changes += 1;
-        // Of two starts at once, one upgrades; the other starts what it has seen.
-        if store(engine, &upgraded).await? {
-            (row, version) = (upgraded, next);
-        }
-    }
-    let checked = engine.version_flow(session, &version, Some(Target::Live));
-    let checked = checked.await?;
-    let Some(loaded) = checked.loaded.as_ref().filter(|_| !checked.has_errors()) else {
-        return Ok((checked, unstarted(&row)));
-    };
-    let flow = &loaded.flow;
-    if let Some(problem) = problem(engine, flow, &row)? {
-        return Err(problem);
-    }
-    let started = StartedInstallation {
-        flow: name_of_runs(&row),
-        set: bound(engine, flow, &row),
-        setup: engine.opened_setup(&row)?,
-        is_outside: row.flow.workspace != DEFAULT_WORKSPACE,
-        max_tokens: row.max_tokens,
-    };
-    Ok((checked, started))
-}
-
-/// Returns the start of a flow that has errors, which its caller reports.
-fn unstarted(row: &InstallationRow) -> StartedInstallation {
-    StartedInstallation {
-        flow: name_of_runs(row),
-        set: BTreeMap::new(),
-        setup: Value::Nil,
-        is_outside: true,
-        max_tokens: None,
-    }
-}
-
-/// Returns the name that the flow of an installation's runs has.
-pub fn name_of_runs(row: &InstallationRow) -> InstalledFlow {
-    InstalledFlow {
-        flow: row.flow.clone(),
-        at: row.at.clone(),
-    }
+    Ok(engine.installed(session, at).await?)
 }
 
 async fn shown(engine: &Engine, row: InstallationRow) -> Result<Shown, InstallationError> {
+    let home = engine.installation_home();
     let loaded = load(engine, &version_of(engine, &row).await?).await?;
+    let load = async |version: &VersionRow| engine.load_version(version).await;
     Ok(Shown {
         needs: needs(&loaded.flow),
-        problem: problem(engine, &loaded.flow, &row)?,
-        upgrade: upgrade_to(engine, &row).await?,
+        problem: home
+            .problem(&loaded.flow, &row)?
+            .map(InstallationError::from),
+        upgrade: home.upgrade_of(&row, load).await?,
         row,
     })
-}
-
-/// Returns why an installation cannot run.
-fn problem(
-    engine: &Engine,
-    flow: &Flow,
-    row: &InstallationRow,
-) -> Result<Option<InstallationError>, InstallationError> {
-    let at = || row.at.clone();
-    let needs = needs(flow);
-    let slots = needs.iter().filter(|need| need.kind == NeedKind::Slot);
-    let bound = bound(engine, flow, row);
-    let missing = slots.filter(|need| !need.is_optional && !bound.contains_key(&need.name));
-    let (of_author, missing): (Vec<&Need>, Vec<&Need>) = missing.partition(|it| it.is_of_author);
-    if let Some(need) = of_author.first() {
-        let slot = need.name.clone();
-        return Ok(Some(of_author_missing(row, slot)));
-    }
-    let values = engine.setup_problem(flow, &engine.opened_setup(row)?);
-    if !row.is_configured && (!missing.is_empty() || values.is_some()) {
-        return Ok(Some(InstallationError::Unconfigured { at: at() }));
-    }
-    if !missing.is_empty() {
-        let slots = missing.iter().map(|need| need.name.clone()).collect();
-        return Ok(Some(InstallationError::Unbound { at: at(), slots }));
-    }
-    Ok(values.map(|cause| InstallationError::Setup { at: at(), cause }))
-}
-
-/// Returns the error about a slot that only the author can fill.
-fn of_author_missing(row: &InstallationRow, slot: String) -> InstallationError {
-    let at = row.at.clone();
-    match row.flow.workspace.starts_with(PACKAGE) {
-        true => InstallationError::Packaged { slot, at },
-        false => InstallationError::AuthorProvides { slot, at },
-    }
-}
-
-/// Returns the connections of the runs of an installation: its own, and for slots that the author provides those of the author.
-fn bound(engine: &Engine, flow: &Flow, row: &InstallationRow) -> BTreeMap<String, String> {
-    let mut bound = row.set.clone();
-    let is_here = row.flow.workspace == DEFAULT_WORKSPACE;
-    for need in needs(flow).iter().filter(|need| need.is_of_author) {
-        bound.remove(&need.name);
-        let own = || of_author(engine.settings(), &need.name);
-        if let Some(name) = is_here.then(own).flatten() {
-            bound.insert(need.name.clone(), name);
-        }
-    }
-    bound
-}
-
-/// Returns the connection that the author has bound to a slot.
-fn of_author(settings: &Value, slot: &str) -> Option<String> {
-    let entry = |map: &str, name: &str| {
-        let map = settings.get(map)?.as_map()?.clone();
-        let found = map
-            .iter()
-            .find(|(key, _)| name_of(key).is_some_and(|it| *it == *name));
-        found.map(|(_, value)| value.clone())
-    };
-    let bound = entry("bindings", slot).and_then(|it| name_of(it.get("conn")?));
-    let bound = bound.map(|it| it.to_string());
-    bound.or_else(|| entry("connections", slot).map(|_| slot.to_owned()))
 }
 
 /// Refuses a slot that the flow does not have, or that its author fills.
@@ -424,7 +306,7 @@ fn check_slot(flow: &Flow, row: &InstallationRow, slot: &str) -> Result<(), Inst
             slot: slot.to_owned(),
             near: nearest(slot, slots().map(|need| need.name.as_str())).map(str::to_owned),
         }),
-        Some(need) if need.is_of_author => Err(of_author_missing(row, slot.to_owned())),
+        Some(need) if need.is_of_author => Err(of_author_missing(row, slot.to_owned()).into()),
         Some(_) => Ok(()),
     }
 }
@@ -518,37 +400,6 @@ fn accepted(needs: &[Need]) -> String {
     codec::encode(&Value::vector(texts)).unwrap_or_default()
 }
 
-/// Returns the released version of an installation's flow, if it is another one than that in use.
-async fn upgrade_to(
-    engine: &Engine,
-    row: &InstallationRow,
-) -> Result<Option<Upgrade>, InstallationError> {
-    let registry = registry_of(engine, &row.flow);
-    let found = registry.find(&row.flow.slug).await?;
-    let live = found.filter(|flow| flow.archived_ms.is_none());
-    let Some(live) = live
-        .and_then(|flow| flow.live)
-        .filter(|it| *it != row.version)
-    else {
-        return Ok(None);
-    };
-    let version = registry
-        .version(&row.flow.slug, &VersionRef::Number(live))
-        .await?;
-    let loaded = load(engine, &version).await?;
-    let agreed = codec::decode(&row.accepted).unwrap_or(Value::Nil);
-    let agreed: Vec<&str> = match agreed.as_vector() {
-        Some(items) => items.iter().filter_map(Value::as_str).collect(),
-        None => Vec::new(),
-    };
-    let grew = needs(&loaded.flow).into_iter().map(|need| need.text);
-    let grew = grew.filter(|text| !agreed.contains(&text.as_str()));
-    Ok(Some(Upgrade {
-        version: live,
-        grew: grew.collect(),
-    }))
-}
-
 fn registry_of(engine: &Engine, flow: &FlowName) -> FlowRegistry {
     FlowRegistry::in_workspace(engine.stores(), &flow.workspace, engine.now_ms())
 }
@@ -564,20 +415,5 @@ async fn version_of(
 
 /// Reads the definition of a version.
 async fn load(engine: &Engine, version: &VersionRow) -> Result<LoadedFlow, InstallationError> {
-    let session = Rc::new(engine.session());
-    let checked = engine.version_flow(&session, version, Some(Target::Live));
-    let checked = checked.await?;
-    let worst = checked.findings.iter();
-    let worst = worst
-        .filter(|finding| finding.severity == Severity::Error)
-        .map(|finding| finding.message.clone())
-        .next();
-    match (checked.loaded, worst) {
-        (Some(loaded), None) => Ok(loaded),
-        (_, worst) => Err(InstallationError::Unusable {
-            flow: version.flow.clone(),
-            version: version.number,
-            detail: worst.unwrap_or_else(|| "it is not a flow".to_owned()),
-        }),
-    }
+    Ok(engine.load_version(version).await?)
 }

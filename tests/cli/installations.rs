@@ -61,17 +61,19 @@ fn an_installation_runs_with_its_own_connections_and_values() {
         "--as",
         "main",
     ]));
-    refused(
-        &scratch.run(&[
-            "flows",
-            "install",
-            "report",
-            "--workspace",
-            "acme",
-            "--as",
-            "main",
-        ]),
-        "E1441",
+    let install = [
+        "flows",
+        "install",
+        "report",
+        "--workspace",
+        "acme",
+        "--as",
+        "main",
+    ];
+    // The same command once more, as after a crash, finds what it made.
+    assert_eq!(
+        ok(&scratch.run(&install)),
+        "report@1 is installed as acme/main"
     );
     refused(
         &scratch.run(&["flows", "install", "report", "--as", "a/b"]),
@@ -100,6 +102,7 @@ fn an_installation_runs_with_its_own_connections_and_values() {
     scratch.write("bindings.edn", file);
     let shown = ok(&configure(&["--file", "bindings.edn"]));
     assert_eq!(shown, "acme/main ready");
+    refused(&scratch.run(&install), "E1441");
     ok(&configure(&["--check"]));
     assert_eq!(ok(&scratch.run(&run)), "US");
     // The author's own runs have the author's.

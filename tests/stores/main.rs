@@ -24,6 +24,8 @@ mod forks;
 mod gate;
 mod in_doubt;
 mod installations;
+mod installations_crash;
+mod installations_schedules;
 mod jobs;
 mod listing;
 mod lossy;
@@ -74,6 +76,8 @@ mod memory {
     mod forks;
     mod in_doubt;
     mod installations;
+    mod installations_crash;
+    mod installations_schedules;
     mod jobs;
     mod listing;
     mod model;

@@ -76,6 +76,8 @@ pub struct RunInstallation {
     pub author: Stores,
     /// How many tokens models may use in all its runs together.
     pub max_tokens: Option<i64>,
+    /// The settings of the home, of which the runs have a part. Only the engine reads them.
+    pub home: Value,
 }
 
 impl RunInstallation {

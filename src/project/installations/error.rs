@@ -1,37 +1,20 @@
 //! Why an installation was not made, not changed, or does not run.
 
 use flowstone_engine::EngineError;
-use flowstone_flow::flow::InputError;
+use flowstone_engine::installations::InstalledError;
 use flowstone_model::installation::InstallationName;
 use flowstone_model::ports::StoreError;
-use flowstone_model::registry::{DEFAULT_WORKSPACE, FlowName};
+use flowstone_model::registry::DEFAULT_WORKSPACE;
 
 use crate::registry::RegistryError;
 
 /// The reason why something about an installation was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum InstallationError {
-    #[error("there is no installation `{at}`")]
-    Missing {
-        at: InstallationName,
-        near: Option<String>,
-    },
     #[error("there is an installation `{at}` already")]
     Taken { at: InstallationName },
     #[error("`{name}` cannot name a workspace or an installation")]
     BadName { name: String },
-    #[error("the installation `{at}` was never configured")]
-    Unconfigured { at: InstallationName },
-    #[error("the installation `{at}` has no connection for: {}", slots.join(", "))]
-    Unbound {
-        at: InstallationName,
-        slots: Vec<String>,
-    },
-    #[error("the setup values of the installation `{at}` are not complete: {cause}")]
-    Setup {
-        at: InstallationName,
-        cause: InputError,
-    },
     #[error("the flow has no slot `{slot}`")]
     NoSlot { slot: String, near: Option<String> },
     #[error("the flow declares no setup value `{name}`")]
@@ -44,20 +27,8 @@ pub enum InstallationError {
         workspace: String,
         near: Option<String>,
     },
-    #[error("the connection for the slot `{slot}` is provided by the author of the flow")]
-    AuthorProvides { slot: String, at: InstallationName },
-    #[error(
-        "the slot `{slot}` of `{at}` is filled by the author of the flow, and a package has no connections of its author"
-    )]
-    Packaged { slot: String, at: InstallationName },
     #[error("the installation `{at}` was changed by somebody else meanwhile")]
     Changed { at: InstallationName },
-    #[error("version {version} of `{flow}` cannot be used: {detail}")]
-    Unusable {
-        flow: FlowName,
-        version: i64,
-        detail: String,
-    },
     #[error("the package cannot be used: {detail}")]
     BadPackage { detail: String },
     #[error(
@@ -74,6 +45,8 @@ pub enum InstallationError {
     #[error("{detail}")]
     BadSource { detail: String, hint: String },
     #[error(transparent)]
+    Installed(InstalledError),
+    #[error(transparent)]
     Registry(#[from] RegistryError),
     #[error(transparent)]
     Engine(#[from] EngineError),
@@ -81,30 +54,33 @@ pub enum InstallationError {
     Store(#[from] StoreError),
 }
 
+impl From<InstalledError> for InstallationError {
+    fn from(error: InstalledError) -> InstallationError {
+        match error {
+            InstalledError::Engine(error) => InstallationError::Engine(error),
+            InstalledError::Store(error) => InstallationError::Store(error),
+            other => InstallationError::Installed(other),
+        }
+    }
+}
+
 impl InstallationError {
     /// Returns the code of the page in `docs/errors`.
     pub fn code(&self) -> &'static str {
         match self {
-            InstallationError::Missing { .. } => "E1440",
             InstallationError::Taken { .. } => "E1441",
             InstallationError::BadName { .. } => "E1442",
-            InstallationError::Unconfigured { .. } => "E1443",
-            InstallationError::Unbound { .. } => "E1444",
-            InstallationError::Setup { .. } => "E1445",
             InstallationError::NoSlot { .. }
             | InstallationError::NoValue { .. }
             | InstallationError::NotAMap { .. } => "E1446",
             InstallationError::NoConnection { .. } => "E1447",
-            InstallationError::AuthorProvides { .. } | InstallationError::Packaged { .. } => {
-                "E1448"
-            }
             InstallationError::Changed { .. } => "E1449",
-            InstallationError::Unusable { .. } => "E1450",
             InstallationError::BadPackage { .. } | InstallationError::TooLarge => "E1451",
             InstallationError::OtherDigest { .. } => "E1452",
             InstallationError::Unfetched { .. } => "E1453",
             InstallationError::BadSource { .. } => "E1454",
             InstallationError::OtherFlow { .. } => "E1455",
+            InstallationError::Installed(error) => error.code(),
             InstallationError::Registry(error) => error.code(),
             InstallationError::Engine(error) => error.code(),
             InstallationError::Store(error) => error.code(),
@@ -114,15 +90,10 @@ impl InstallationError {
     /// Returns the name of the error that other tools know.
     pub fn kind(&self) -> &'static str {
         match self {
-            InstallationError::Missing { .. }
-            | InstallationError::NoConnection { .. }
-            | InstallationError::OtherFlow { .. } => "not_found",
+            InstallationError::NoConnection { .. } | InstallationError::OtherFlow { .. } => {
+                "not_found"
+            }
             InstallationError::Taken { .. } | InstallationError::Changed { .. } => "conflict",
-            InstallationError::Unconfigured { .. } => "profile_missing",
-            InstallationError::Unbound { .. }
-            | InstallationError::AuthorProvides { .. }
-            | InstallationError::Packaged { .. } => "profile_bindings_incomplete",
-            InstallationError::Setup { .. } => "profile_activation_inputs_incomplete",
             InstallationError::BadName { .. }
             | InstallationError::NoSlot { .. }
             | InstallationError::NoValue { .. }
@@ -132,7 +103,7 @@ impl InstallationError {
             | InstallationError::TooLarge
             | InstallationError::OtherDigest { .. }
             | InstallationError::Unfetched { .. } => "invalid_arguments",
-            InstallationError::Unusable { .. } => "check_failed",
+            InstallationError::Installed(error) => error.kind(),
             InstallationError::Registry(error) => error.kind(),
             InstallationError::Engine(_) | InstallationError::Store(_) => "internal",
         }
@@ -142,23 +113,9 @@ impl InstallationError {
     pub fn hint(&self) -> Option<String> {
         let near = |near: &Option<String>| near.as_ref().map(|it| format!("did you mean `{it}`?"));
         Some(match self {
-            InstallationError::Missing { near: Some(it), .. } => format!("did you mean `{it}`?"),
-            InstallationError::Missing { .. } => {
-                "`flowstone flows installations` lists them".to_owned()
-            }
             InstallationError::Taken { .. } => "give it another name with `--as NAME`".to_owned(),
             InstallationError::BadName { .. } => {
                 "a name has lower-case letters, digits and `-`, as in `acme-2`".to_owned()
-            }
-            InstallationError::Unconfigured { at } => format!(
-                "`flowstone flows configure {at} --check` shows what it needs; then give it with `--set` and `--setup`"
-            ),
-            InstallationError::Unbound { at, slots } => {
-                let slot = slots.first().map_or("slot", String::as_str);
-                format!("as in `flowstone flows configure {at} --set {slot}.conn=NAME`")
-            }
-            InstallationError::Setup { at, .. } => {
-                format!("as in `flowstone flows configure {at} --setup '{{\"name\": \"value\"}}'`")
             }
             InstallationError::NoSlot { near: it, .. }
             | InstallationError::NoValue { near: it, .. } => return near(it),
@@ -172,18 +129,7 @@ impl InstallationError {
                     "describe it under `:connections` in flowstone.edn, with `:workspace :{workspace}`"
                 ),
             },
-            InstallationError::AuthorProvides { .. } => {
-                "the author binds it in the project of the flow; nobody else can".to_owned()
-            }
-            InstallationError::Packaged { .. } => {
-                "it cannot run here: ask the author for a package without `:provided-by :author` for that slot, or to let \
-                 you install the flow on the author's server"
-                    .to_owned()
-            }
             InstallationError::Changed { .. } => "look at it, and repeat the command".to_owned(),
-            InstallationError::Unusable { .. } => {
-                "the author has to release a corrected version".to_owned()
-            }
             InstallationError::BadPackage { .. } | InstallationError::TooLarge => {
                 "nothing was written; `flowstone flows pack` makes packages".to_owned()
             }
@@ -196,6 +142,7 @@ impl InstallationError {
             InstallationError::OtherFlow { at, slug } => {
                 format!("`flowstone run {slug} --installation {at}` runs it")
             }
+            InstallationError::Installed(error) => return error.hint(),
             InstallationError::Registry(error) => return error.hint(),
             InstallationError::Engine(error) => return error.hint(),
             InstallationError::Store(error) => return error.hint(),

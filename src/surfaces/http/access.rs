@@ -7,11 +7,12 @@ use std::time::{Duration, Instant};
 
 use axum::http::{HeaderMap, StatusCode, header};
 use flowstone_engine::installation::{InstallationRow, Namespace, Side};
+use flowstone_engine::installations::InstalledError;
 use flowstone_engine::ports::{ResourceRow, RunRow};
 use flowstone_engine::resource::{PREFIX, ResourceKind};
 use flowstone_engine::token::{Scope, Token, TokenKind};
 use flowstone_engine::waits;
-use flowstone_project::installations::{InstallationError, name_of_runs};
+use flowstone_project::installations::name_of_runs;
 use serde_json::json;
 
 use super::problem::{Problem, codes};
@@ -121,7 +122,7 @@ impl Caller {
             true => Ok(()),
             false => {
                 let at = row.at.clone();
-                Err(InstallationError::Missing { at, near: None }.into())
+                Err(InstalledError::Missing { at, near: None }.into())
             }
         }
     }

@@ -257,6 +257,7 @@ fn status_of(error: &EngineError) -> StatusCode {
         | EngineError::NoSuchStep { .. }
         | EngineError::NoSuchSchedule { .. } => StatusCode::NOT_FOUND,
         EngineError::Held { .. }
+        | EngineError::Installation { .. }
         | EngineError::Quarantined { .. }
         | EngineError::Over { .. }
         | EngineError::OtherAbi { .. }

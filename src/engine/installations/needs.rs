@@ -1,9 +1,9 @@
 //! What a flow needs from its installer: the slots and the setup values of `:requires`.
 
-use flowstone_flow::flow::Flow;
 use flowstone_lang::value::Value;
-use flowstone_model::codec;
-use flowstone_model::names::name_of;
+
+use crate::codec;
+use crate::flow::{Flow, name_of};
 
 /// What the installer has to give.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
