@@ -123,7 +123,9 @@ mod import_n8n;
 mod install;
 #[cfg(unix)]
 mod installations;
+mod installations_called;
 mod installations_reach;
+mod installations_served;
 mod installations_sides;
 mod jobs;
 mod kill;

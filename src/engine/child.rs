@@ -3,14 +3,17 @@
 //! The child's id is made of the place that asks for it, so that a crash after it was started makes no second one.
 
 mod called;
+mod installed;
 
 use std::time::Duration;
 
 use flowstone_lang::session::Session;
 use flowstone_lang::value::Value;
 
+use crate::bindings::Bindings;
 use crate::call_flow;
 use crate::duration;
+use crate::engine::StartedInstallation;
 use crate::error::EngineError;
 use crate::flow::{self, Flow, LoadedFlow, activated, coerce_input, name_of};
 use crate::ids::RunId;
@@ -66,8 +69,14 @@ pub async fn start(cx: &StepContext, config: &Value) -> Result<RunId, StepError>
     }
     let parent = parent(cx).await?;
     let slug = called::slug_of(config);
+    if let Some(named) = call_flow::installation(config) {
+        let (loaded, installation) = installed::find(cx, (&slug, &named), config).await?;
+        let place = Place::of_installation(cx, &loaded.flow, &installation);
+        return start_in(cx, (parent, place), loaded, config).await;
+    }
     let loaded = load(cx, &parent, &slug, config.get("version")).await?;
-    start_in(cx, parent, loaded, config).await
+    let place = Place::of_caller(cx, &parent, &loaded.flow);
+    start_in(cx, (parent, place), loaded, config).await
 }
 
 /// As [`start`], for a flow that is loaded. `config` has the other fields of `flow/call-flow`.
@@ -82,7 +91,46 @@ pub async fn start_loaded(
     let started = find(cx).await?;
     match started {
         Some(id) => Ok(id),
-        None => start_in(cx, parent(cx).await?, loaded, config).await,
+        None => {
+            let parent = parent(cx).await?;
+            let place = Place::of_caller(cx, &parent, &loaded.flow);
+            start_in(cx, (parent, place), loaded, config).await
+        }
+    }
+}
+
+/// What a child run has from where it runs: in the place of its caller, or in an installation.
+struct Place {
+    /// The name of the flow that the run has.
+    name: String,
+    bindings: Option<String>,
+    /// The settings with the values of setup forms.
+    settings: Value,
+}
+
+impl Place {
+    fn of_caller(cx: &StepContext, parent: &RunRow, flow: &Flow) -> Place {
+        Place {
+            name: match cx.installation() {
+                Some(installation) => installation.flow.calling(&flow.slug).to_string(),
+                None => flow.slug.to_string(),
+            },
+            bindings: parent.bindings.clone(),
+            settings: cx.settings().clone(),
+        }
+    }
+
+    fn of_installation(cx: &StepContext, flow: &Flow, installation: &StartedInstallation) -> Place {
+        let bindings = Bindings {
+            // A test stays one in everything that it starts.
+            test: cx.scope().services.test,
+            ..installation.bindings()
+        };
+        Place {
+            name: installation.flow.to_string(),
+            bindings: bindings.encode(),
+            settings: start::setup_settings(flow, installation.setup.clone()),
+        }
     }
 }
 
@@ -108,7 +156,7 @@ async fn parent(cx: &StepContext) -> Result<RunRow, StepError> {
 
 async fn start_in(
     cx: &StepContext,
-    parent: RunRow,
+    (parent, whose): (RunRow, Place),
     loaded: LoadedFlow,
     config: &Value,
 ) -> Result<RunId, StepError> {
@@ -124,7 +172,7 @@ async fn start_in(
     let slug = loaded.flow.slug.clone();
     let given = config.get("input").unwrap_or(&Value::Nil);
     let input = coerce_input(&loaded.flow, None, given);
-    let input = input.and_then(|input| activated(&loaded.flow, cx.settings(), input));
+    let input = input.and_then(|input| activated(&loaded.flow, &whose.settings, input));
     let input = input.map_err(|error| {
         let message = format!("the flow `{slug}` does not take this input: {error}");
         StepError::config(error.code(), message).hint(error.hint())
@@ -135,10 +183,7 @@ async fn start_in(
         id: id.clone(),
         external_id: external_id.as_deref().map(str::to_owned),
         program: loaded.program,
-        flow: match cx.installation() {
-            Some(installation) => installation.flow.calling(&slug).to_string(),
-            None => slug.to_string(),
-        },
+        flow: whose.name,
         input: text,
         seed: place
             .bytes()
@@ -150,7 +195,7 @@ async fn start_in(
             .get("priority")
             .and_then(Value::as_int)
             .unwrap_or(parent.priority),
-        bindings: parent.bindings.clone(),
+        bindings: whose.bindings,
         started_by: "call".to_owned(),
         origin: None,
         // A test is executed by its caller as a whole.

@@ -1,5 +1,7 @@
 //! `flow/call-flow` as data: its fields. The engine performs it.
 
+use std::rc::Rc;
+
 use flowstone_lang::value::Value;
 use flowstone_model::names::name_of;
 
@@ -14,6 +16,7 @@ pub const ARGUMENTS: &[&str] = &["flow-slug", "input"];
 pub const OPTIONS: &[&str] = &[
     "describe",
     "id",
+    "installation-id",
     "on-error",
     "parent-close-policy",
     "priority",
@@ -49,6 +52,12 @@ pub static SPEC: StepSpec = StepSpec {
         ),
         Field::optional("input", FieldType::Map, "The input of the child run."),
         Field::optional(
+            "installation-id",
+            FieldType::Name,
+            "The name of an installation of the flow in the workspace of this run, `monthly` or `acme/monthly`: the child runs \
+             its version, with its connections, setup values, tables and keys.",
+        ),
+        Field::optional(
             "parent-close-policy",
             FieldType::OneOf(&["abandon", "request-cancel", "terminate"]),
             "What happens to the child run if this run ends first: it continues, is cancelled, or is terminated.",
@@ -81,6 +90,11 @@ pub static SPEC: StepSpec = StepSpec {
 /// Tells whether a call asks for a description of the flow instead of a run.
 pub fn describes(config: &Value) -> bool {
     config.get("describe").is_some_and(Value::is_truthy)
+}
+
+/// Returns the name of the installation that a call names.
+pub fn installation(config: &Value) -> Option<Rc<str>> {
+    config.get("installation-id").and_then(name_of)
 }
 
 /// Returns what happens to the child run of a call if its parent ends first.

@@ -455,7 +455,7 @@ fn what_is_written_out_is_checked_as_when_it_is_performed() {
 #[test]
 fn options_of_calls_are_known() {
     body(
-        "(flow/call-flow :nosuch {} {:installation-id \"x\" :timout \"3m\" :input 1})
+        "(flow/call-flow :nosuch {} {:profile-id \"x\" :timout \"3m\" :input 1})
          (flow/call-flow :kid {} {:retry-policy {:a 1} :id :x :timeout \"soon\"})
          (flow/call-flow :child)
          (flow/call-flow :a)
@@ -472,8 +472,8 @@ fn options_of_calls_are_known() {
         expect![[r#"
             E0545 <:nosuch> the project has no flow `nosuch`
                 a flow is found by the name of its file or by its `:slug`: beside the flow that calls it, or in the project's `flows` folder; a graph spec or a behaviour tree also by its path
-            E0710 <:installation-id> `flow/call-flow` has no option `:installation-id`
-                there are no installations here: bind connections with a profile, `--profile NAME`
+            E0710 <:profile-id> `flow/call-flow` has no option `:profile-id`
+                name an installation with `:installation-id`, or bind connections with `--profile NAME`
             E0710 <:timout> `flow/call-flow` has no option `:timout`
                 did you mean `:timeout`?
             E0710 <:input> `:input` is not an option of `flow/call-flow`: it is an argument

@@ -12,7 +12,7 @@ use crate::call_flow;
 use crate::diagnostic::Severity;
 use crate::disk;
 use crate::disk::formats::{self, NotCalled};
-use crate::flow::{self, Checked, LoadedFlow, name_of};
+use crate::flow::{self, Checked, Flow, LoadedFlow, name_of};
 use crate::format::{CompiledFlow, FlowContract, FormatError};
 use crate::json::from_json;
 use crate::ports::RunRow;
@@ -163,7 +163,7 @@ async fn refuse_archived(cx: &StepContext, slug: &str) -> Result<(), StepError> 
 }
 
 /// Reads the flow of a version.
-async fn of_version(
+pub(super) async fn of_version(
     cx: &StepContext,
     version: &VersionRow,
     target: Option<Target>,
@@ -267,11 +267,19 @@ fn not_compiled(error: FormatError) -> StepError {
 pub(super) async fn describe(cx: &StepContext, config: &Value) -> Result<Value, StepError> {
     let slug = slug_of(config);
     let missing = || StepError::new("E0500", "store", "the run itself is missing");
+    if let Some(named) = call_flow::installation(config) {
+        let (loaded, _) = super::installed::find(cx, (&slug, &named), config).await?;
+        return Ok(data_of(contract_of(&loaded.flow)));
+    }
     let parent = cx.own_stores().runs.find(cx.run_id()).await?;
     let contract = match called(cx, &parent.ok_or_else(missing)?, &slug).await? {
         Called::Flow(checked) => of_flow(&slug, *checked)?,
         Called::Compiled(compiled) => compiled.contract,
     };
+    Ok(data_of(contract))
+}
+
+fn data_of(contract: FlowContract) -> Value {
     let text = |text: &str| Value::from(text);
     let keys = contract.result_keys.iter().map(|key| text(key));
     let mut entries = vec![
@@ -287,17 +295,20 @@ pub(super) async fn describe(cx: &StepContext, config: &Value) -> Result<Value, 
     if !contract.result_keys.is_empty() {
         entries.push((Value::keyword("result-keys"), Value::vector(keys)));
     }
-    Ok(Value::map(entries))
+    Value::map(entries)
 }
 
 fn of_flow(slug: &str, checked: Checked) -> Result<FlowContract, StepError> {
-    let flow = usable(slug, checked)?.flow;
-    Ok(FlowContract {
+    Ok(contract_of(&usable(slug, checked)?.flow))
+}
+
+fn contract_of(flow: &Flow) -> FlowContract {
+    FlowContract {
         name: flow.slug.to_string(),
         description: flow.description.as_deref().map(str::to_owned),
         input_schema: input_schema(flow.default_invocation()),
         result_keys: &[],
-    })
+    }
 }
 
 /// Returns the folder of the file that a program was read from.

@@ -13,7 +13,7 @@ pub(super) const CALL_FLOW: Native = Native {
     doc: "Runs another flow of the project as a run of its own, and returns its output; a child that fails is an \
           error of kind `:child-failed`. slug is the name of its file or its `:slug`. opts: :id names the step \
           (default: the slug), and the options of the `:call-flow` step: :timeout :retry :on-error \
-          :parent-close-policy :priority :version :workflow-id.",
+          :installation-id :parent-close-policy :priority :version :workflow-id.",
     examples: &[],
     arity: Arity::between(1, 3),
     run: |vm, args| call_flow(vm, &args),

@@ -6,7 +6,7 @@ use crate::project::Project;
 
 #[test]
 fn options_of_child_runs_that_are_missing() {
-    for option in [":installation-id \"i\"", ":profile-id \"p\""] {
+    for option in [":profile-id \"p\""] {
         let body = format!("(flow/call-flow :nothing {{}} {{{option}}})");
         contains(&Project::new().eval(&body), "E0710");
     }
@@ -16,11 +16,7 @@ fn options_of_child_runs_that_are_missing() {
 fn options_of_items_that_are_missing() {
     let project = Project::new();
     project.write("flows/one.edn", b"{:slug :one :flow '1}");
-    for option in [
-        ":retry-policy {:max-attempts 2}",
-        ":installation-id \"i\"",
-        ":profile-id \"p\"",
-    ] {
+    for option in [":retry-policy {:max-attempts 2}", ":profile-id \"p\""] {
         let item = format!("{{:type :call-flow :flow-slug :one {option}}}");
         let body = format!("(flow/step :fanout :all {{:items [{item}]}})");
         contains(&project.eval(&body), "E0710");

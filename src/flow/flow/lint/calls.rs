@@ -98,11 +98,9 @@ impl Lint<'_> {
         };
         let slug = name_of(slug).unwrap_or_default();
         let is_own = self.flow.slug == slug;
-        if is_own
-            || options
-                .get("version")
-                .is_some_and(|version| !version.is_nil())
-        {
+        // Versions and installations are in the store.
+        let is_given = |key: &str| options.get(key).is_some_and(|value| !value.is_nil());
+        if is_own || is_given("version") || is_given("installation-id") {
             return;
         }
         let near = match siblings.find(&slug) {
@@ -227,8 +225,8 @@ fn of_exception(exception: &Exception) -> Diagnostic {
 /// Options of the hosted product that have another name here, or no effect.
 const ELSEWHERE: &[(&str, &str)] = &[
     (
-        "installation-id",
-        "there are no installations here: bind connections with a profile, `--profile NAME`",
+        "profile-id",
+        "name an installation with `:installation-id`, or bind connections with `--profile NAME`",
     ),
     ("retry-policy", "write `:retry {:max-attempts 3}`"),
 ];
