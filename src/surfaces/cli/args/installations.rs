@@ -75,7 +75,7 @@ pub struct FlowsConfigure {
     #[arg(long, value_name = "on|off", value_parser = on_off)]
     pub auto_upgrade: Option<bool>,
 
-    /// How many tokens models may use in all its runs together; 0: as many as the author allows
+    /// How many tokens models may use in all its runs together, checked before each call; 0: as many as the author allows
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(0..))]
     pub max_tokens: Option<i64>,
 
