@@ -3,6 +3,8 @@
 //! A file that can no longer be used keeps the flow that it had before. A flow whose file is gone is gone, too. Once a version
 //! of a flow is released in the registry, that version is served instead of the file; an archived flow is not served.
 
+mod ready;
+
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -11,6 +13,7 @@ use std::rc::Rc;
 use flowstone_flow::interfaces::{self, Interface};
 use flowstone_flow::mcp_interfaces::{self, McpInterface, McpKind};
 
+pub use self::ready::{Installed, ReadyInstallation};
 use crate::diagnostic::Severity;
 use crate::disk::changes::{Stamp, gather};
 use crate::engine::Engine;
@@ -62,6 +65,23 @@ pub struct CatalogProblem {
 pub struct ServedInterface {
     pub flow: Rc<ServedFlow>,
     pub interface: Rc<Interface>,
+    /// The installation whose runs it starts; the interfaces of the catalog itself have none.
+    pub installation: Option<Rc<ReadyInstallation>>,
+}
+
+impl ServedInterface {
+    /// Returns the name of the flow that its runs have.
+    pub fn owner(&self) -> &str {
+        match &self.installation {
+            Some(installation) => &installation.name,
+            None => &self.flow.slug,
+        }
+    }
+
+    /// Returns its name in the project: `FLOW/ID`.
+    pub fn place(&self) -> String {
+        format!("{}/{}", self.owner(), self.interface.id)
+    }
 }
 
 /// Something that a flow offers to clients of MCP.
@@ -81,6 +101,7 @@ pub struct Catalog {
     files: RefCell<BTreeMap<String, Rc<ServedFlow>>>,
     file_problems: RefCell<Vec<CatalogProblem>>,
     releases: RefCell<Rc<Releases>>,
+    installed: RefCell<Rc<Installed>>,
     asked_ms: Cell<Option<i64>>,
     /// How many changes of the registry by this process are in `releases`.
     changes: Cell<u64>,
@@ -108,6 +129,7 @@ impl Catalog {
             files: RefCell::default(),
             file_problems: RefCell::default(),
             releases: RefCell::default(),
+            installed: RefCell::default(),
             asked_ms: Cell::new(None),
             changes: Cell::new(0),
             flows: RefCell::default(),
@@ -139,6 +161,11 @@ impl Catalog {
     pub fn mcp(&self, engine: &Engine) -> Vec<ServedMcp> {
         self.refresh(engine);
         self.mcp.borrow().clone()
+    }
+
+    /// Returns the installations that can run, as they were when [`Catalog::follow`] last read them.
+    pub fn installed(&self) -> Rc<Installed> {
+        self.installed.borrow().clone()
     }
 
     /// Returns what is wrong with the files.
@@ -175,6 +202,17 @@ impl Catalog {
     async fn read_releases(&self, engine: &Engine, changes: u64) {
         let known = self.releases.borrow().clone();
         let read = known.refreshed(engine).await;
+        let installed = self.installed();
+        match installed.refreshed(engine).await {
+            Ok(Some(installed)) => drop(self.installed.replace(Rc::new(installed))),
+            Ok(None) => {}
+            Err(error) => {
+                tracing::warn!(
+                    code = error.code(),
+                    "the installations cannot be read: {error}"
+                );
+            }
+        }
         if self.changes.get() > changes {
             return;
         }
@@ -336,6 +374,7 @@ fn served_interfaces(
             all.push(ServedInterface {
                 flow: flow.clone(),
                 interface: Rc::new(interface),
+                installation: None,
             });
         }
     }

@@ -9,7 +9,7 @@ use flowstone_flow::proof::Proof;
 use flowstone_lang::value::Value;
 
 use crate::codec;
-use crate::engine::Engine;
+use crate::engine::{Engine, StartedInstallation};
 use crate::error::EngineError;
 use crate::flow::{Flow, Invocation, name_of};
 use crate::outside;
@@ -39,6 +39,8 @@ pub struct Received {
     pub body: Vec<u8>,
     /// The sender, as far as trusted proxies tell.
     pub address: Option<IpAddr>,
+    /// Nothing of it may be stored as a file: it is for an installation, whose runs do not reach files of the project.
+    pub without_files: bool,
 }
 
 /// Why a request starts nothing.
@@ -100,12 +102,60 @@ impl Engine {
     /// # Errors
     /// When a secret is not set, or the request does not show what it must.
     pub fn prove(&self, proof: &Proof, received: &Received) -> Result<Proven, InterfaceError> {
+        self.prove_by(proof, received, |name| self.secret_text(name))
+    }
+
+    /// Verifies who sends a request to an interface of an installation, which has secrets of its own: values of its setup form,
+    /// and secrets of the connections that are bound to slots of type `:secret`.
+    ///
+    /// # Errors
+    /// As [`Engine::prove`].
+    pub fn prove_installed(
+        &self,
+        (flow, installation): (&Flow, &StartedInstallation),
+        proof: &Proof,
+        received: &Received,
+    ) -> Result<Proven, InterfaceError> {
+        self.prove_by(proof, received, |name| {
+            self.installed_secret(flow, installation, name)
+        })
+    }
+
+    fn installed_secret(
+        &self,
+        flow: &Flow,
+        installation: &StartedInstallation,
+        name: &str,
+    ) -> Option<String> {
+        let field = flow.setup.iter().find(|field| *field.name == *name);
+        if let Some(field) = field {
+            let value = installation.setup.get(&field.name)?.as_str()?;
+            return Some(value.to_owned()).filter(|text| !text.is_empty());
+        }
+        let named = |entry: &Value, key: &str| entry.get(key).and_then(name_of);
+        let entries = flow.requires.as_vector()?;
+        let entry = entries.iter().find(|entry| {
+            named(entry, "type").as_deref() == Some("secret")
+                && [named(entry, "secret-ref"), named(entry, "slot")]
+                    .iter()
+                    .any(|known| known.as_deref() == Some(name))
+        })?;
+        let bound = installation.set.get(&*named(entry, "slot")?)?;
+        let connections = self.services.settings.get("connections")?.as_map()?;
+        let mut all = connections.iter();
+        let (_, record) = all.find(|(key, _)| name_of(key).is_some_and(|key| *key == **bound))?;
+        self.secret_text(&*named(record, "secret-ref")?)
+    }
+
+    fn prove_by(
+        &self,
+        proof: &Proof,
+        received: &Received,
+        find: impl Fn(&str) -> Option<String>,
+    ) -> Result<Proven, InterfaceError> {
         let mut secrets = Vec::new();
         for name in proof.secrets() {
-            secrets.push(
-                self.secret_text(name)
-                    .ok_or_else(|| InterfaceError::Unset { name: name.clone() })?,
-            );
+            secrets.push(find(name).ok_or_else(|| InterfaceError::Unset { name: name.clone() })?);
         }
         let presented = Presented {
             headers: &received.headers,
@@ -203,6 +253,9 @@ impl Engine {
             };
             add(&mut given, name, value)?;
         }
+        if received.without_files {
+            refuse_files(&content)?;
+        }
         let (members, stored) = self.members(content).await?;
         for (name, value) in members {
             add(&mut given, &name, value)?;
@@ -211,6 +264,7 @@ impl Engine {
             refuse_unknown(contract, &given)?;
         }
         let is_kept = interface.keep_raw || received.body.len() > BODY_KEPT;
+        let is_kept = is_kept && !received.without_files;
         // A body with a secret would show it to all who may read files.
         let secrets = secrets_of(flow, interface);
         let is_secret = |name: &str| secrets.iter().any(|secret| secret == name);
@@ -238,6 +292,9 @@ impl Engine {
         match content::read(received)? {
             Content::Other(value) => Ok(value),
             content => {
+                if received.without_files {
+                    refuse_files(&content)?;
+                }
                 let (members, _) = self.members(content).await?;
                 let entries = members.into_iter();
                 let entries = entries.map(|(name, value)| (Value::keyword(&name), value));
@@ -323,6 +380,17 @@ impl Engine {
             .into_iter()
             .filter_map(|(key, value)| Some((Value::keyword(key), value?)));
         Value::map(entries)
+    }
+}
+
+/// Refuses a body that has files.
+fn refuse_files(content: &Content) -> Result<(), InterfaceError> {
+    match content {
+        Content::Bytes { media, .. } => Err(InterfaceError::MediaType(media.clone())),
+        Content::Parts(parts) if parts.iter().any(|part| part.file.is_some()) => Err(
+            InterfaceError::MediaType("multipart/form-data with files".to_owned()),
+        ),
+        Content::Parts(_) | Content::Nothing | Content::Members(_) | Content::Other(_) => Ok(()),
     }
 }
 

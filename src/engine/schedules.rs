@@ -1,13 +1,16 @@
 //! Schedules from outside: what is known of them, and starting one out of turn.
 
+use std::rc::Rc;
+
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use crate::codec;
-use crate::engine::{Engine, StartOptions};
+use crate::engine::{Engine, StartOptions, StartedInstallation};
 use crate::error::EngineError;
 use crate::flow::{LoadedFlow, reload};
 use crate::ids::RunId;
+use crate::installation::{InstallationName, InstalledFlow};
 use crate::ports::{RunRow, ScheduleRow};
 use crate::schedule::Schedule;
 use crate::start::StartedRun;
@@ -81,6 +84,10 @@ impl Engine {
                     .collect(),
             });
         };
+        if let Some(installed) = InstalledFlow::read(flow) {
+            let started = self.start_installed(&installed.at, id, None, is_left);
+            return Ok(started.await?.run);
+        }
         let gone =
             || EngineError::Internal(format!("the program of the schedule {flow} {id} is gone"));
         let program = stores.runs.program(&row.program).await?.ok_or_else(gone)?;
@@ -91,8 +98,37 @@ impl Engine {
             .iter()
             .find(|schedule| *schedule.id == *id);
         let schedule = schedule.ok_or_else(gone)?;
-        let started = self.start_scheduled(&loaded, schedule, None, is_left);
+        let started = self.start_scheduled((&loaded, None), schedule, None, is_left);
         Ok(started.await?.run)
+    }
+
+    /// Starts a run of an installation as a schedule of its flow says, in the version that it uses now.
+    ///
+    /// # Errors
+    /// When the installation cannot run, its flow has no such schedule, or as [`Engine::start`].
+    pub(crate) async fn start_installed(
+        &self,
+        at: &InstallationName,
+        id: &str,
+        external_id: Option<String>,
+        is_left: bool,
+    ) -> Result<StartedRun, EngineError> {
+        let session = Rc::new(self.session());
+        let (checked, installation) = self.installed(&session, at).await?;
+        let has_errors = checked.has_errors();
+        let loaded = checked.loaded.filter(|_| !has_errors);
+        let schedules = loaded.iter().flat_map(|it| &it.flow.schedules);
+        let schedule = schedules.clone().find(|schedule| *schedule.id == *id);
+        let (Some(loaded), Some(schedule)) = (&loaded, schedule) else {
+            return Err(EngineError::NoSuchSchedule {
+                flow: installation.flow.to_string(),
+                id: id.to_owned(),
+                known: schedules.map(|it| it.id.to_string()).collect(),
+            });
+        };
+        let flow = (loaded, Some(installation));
+        self.start_scheduled(flow, schedule, external_id, is_left)
+            .await
     }
 
     /// Starts a run as a schedule says.
@@ -101,7 +137,7 @@ impl Engine {
     /// As [`Engine::start`].
     pub(crate) async fn start_scheduled(
         &self,
-        loaded: &LoadedFlow,
+        (loaded, installation): (&LoadedFlow, Option<StartedInstallation>),
         schedule: &Schedule,
         external_id: Option<String>,
         is_left: bool,
@@ -110,6 +146,7 @@ impl Engine {
             invocation: schedule.invocation.as_ref().map(ToString::to_string),
             external_id,
             is_left,
+            installation,
             started_by: Some(format!("schedule:{}", schedule.id)),
             ..StartOptions::with_input(schedule.input.clone())
         };

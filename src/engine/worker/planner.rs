@@ -1,4 +1,4 @@
-//! Schedules: reads them from the project's files, and starts their runs when they are due.
+//! Schedules: reads them from the project's files, its releases and its installations, and starts their runs when they are due.
 //!
 //! The next instant of each schedule is in the store, so that instants that pass while no worker runs are recognised as
 //! missed. A run is started under an id derived from flow, schedule and instant, so that two workers, or one that was
@@ -11,11 +11,13 @@ use std::sync::Arc;
 use flowstone_lang::session::Session;
 
 use super::{Watch, WorkerEvent};
+use crate::catalog::Installed;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::disk::changes::{Stamp, gather};
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::flow::LoadedFlow;
+use crate::installation::InstallationName;
 use crate::ports::{PlanChange, ScheduleRow, StartDecision, StoreError};
 use crate::registered::Releases;
 use crate::schedule::Schedule;
@@ -36,7 +38,8 @@ pub struct Planner {
     /// The flows of the files.
     files: Vec<Planned>,
     releases: Releases,
-    /// The flows with schedules: released versions, and files of flows without a release.
+    installed: Installed,
+    /// The flows with schedules: released versions, files of flows without a release, and installations.
     flows: Vec<Planned>,
     /// Whether the schedules of the files are registered in the store.
     is_registered: bool,
@@ -51,6 +54,9 @@ struct Planned {
     /// Its file, or its version in the registry: `SLUG@N`.
     file: PathBuf,
     loaded: LoadedFlow,
+    /// The name that its runs have: its slug, or that of an installation.
+    name: String,
+    installation: Option<InstallationName>,
 }
 
 impl Planner {
@@ -65,6 +71,7 @@ impl Planner {
             looked_ms: i64::MIN,
             files: Vec::new(),
             releases: Releases::default(),
+            installed: Installed::default(),
             flows: Vec::new(),
             is_registered: false,
             next_ms: None,
@@ -92,7 +99,12 @@ impl Planner {
             if let Some(releases) = releases {
                 self.releases = releases;
             }
-            if releases_changed || files_changed {
+            let installed = self.installed.refreshed(&self.engine).await?;
+            let installed_changed = installed.is_some();
+            if let Some(installed) = installed {
+                self.installed = installed;
+            }
+            if releases_changed || files_changed || installed_changed {
                 self.merge();
             }
             self.is_registered &= !was_set_back;
@@ -147,7 +159,9 @@ impl Planner {
                 Some(first) => self.tell_twice(&file.path, first),
                 None => flows.push(Planned {
                     file: file.path,
+                    name: loaded.flow.slug.to_string(),
                     loaded,
+                    installation: None,
                 }),
             }
         }
@@ -167,6 +181,8 @@ impl Planner {
                 Ok(loaded) if !loaded.flow.schedules.is_empty() => flows.push(Planned {
                     file,
                     loaded: loaded.clone(),
+                    name: slug.to_owned(),
+                    installation: None,
                 }),
                 Ok(_) => {}
                 Err((code, message)) => {
@@ -174,6 +190,19 @@ impl Planner {
                     self.tell_broken(&file, &Session::new(), &[finding]);
                 }
             }
+        }
+        for ready in self.installed.ready() {
+            let loaded = &ready.flow.loaded;
+            if loaded.flow.schedules.is_empty() {
+                continue;
+            }
+            let number = loaded.version.map_or(0, |version| version.number);
+            flows.push(Planned {
+                file: PathBuf::from(format!("{}@{number}", ready.name)),
+                loaded: loaded.clone(),
+                name: ready.name.clone(),
+                installation: Some(ready.at.clone()),
+            });
         }
         self.flows = flows;
         let schedules = self
@@ -229,7 +258,7 @@ impl Planner {
         let rows = agenda.schedules().await?;
         for flow in &self.flows {
             for schedule in &flow.loaded.flow.schedules {
-                let seen = find(&rows, &flow.loaded.flow.slug, &schedule.id);
+                let seen = find(&rows, &flow.name, &schedule.id);
                 let row = registered(flow, schedule, seen, now_ms);
                 if seen != Some(&row) {
                     let program = Some(flow.loaded.program.clone());
@@ -269,10 +298,7 @@ impl Planner {
     }
 
     fn find(&self, row: &ScheduleRow) -> Option<(&Planned, &Schedule)> {
-        let flow = self
-            .flows
-            .iter()
-            .find(|flow| *flow.loaded.flow.slug == *row.flow)?;
+        let flow = self.flows.iter().find(|flow| flow.name == row.flow)?;
         let schedules = &flow.loaded.flow.schedules;
         let schedule = schedules.iter().find(|schedule| *schedule.id == *row.id)?;
         Some((flow, schedule))
@@ -344,18 +370,26 @@ impl Planner {
         schedule: &Schedule,
         tick_ms: i64,
     ) -> Result<StartedRun, EngineError> {
-        let slug = &flow.loaded.flow.slug;
         let tick = crate::codec::instant(tick_ms);
-        let name = format!("schedule:{slug}:{}:{tick}", schedule.id);
-        self.engine
-            .start_scheduled(&flow.loaded, schedule, Some(name), true)
-            .await
+        let name = Some(format!("schedule:{}:{}:{tick}", flow.name, schedule.id));
+        match &flow.installation {
+            Some(at) => {
+                let engine = &self.engine;
+                engine.start_installed(at, &schedule.id, name, true).await
+            }
+            None => {
+                let flow = (&flow.loaded, None);
+                self.engine
+                    .start_scheduled(flow, schedule, name, true)
+                    .await
+            }
+        }
     }
 }
 
-fn find<'r>(rows: &'r [ScheduleRow], flow: &Rc<str>, id: &Rc<str>) -> Option<&'r ScheduleRow> {
+fn find<'r>(rows: &'r [ScheduleRow], flow: &str, id: &Rc<str>) -> Option<&'r ScheduleRow> {
     rows.iter()
-        .find(|row| *row.flow == **flow && *row.id == **id)
+        .find(|row| *row.flow == *flow && *row.id == **id)
 }
 
 /// Returns the new state of a schedule, given the stored one.
@@ -378,7 +412,7 @@ fn registered(
         Some(next_ms) => Some(next_ms),
     };
     ScheduleRow {
-        flow: flow.loaded.flow.slug.to_string(),
+        flow: flow.name.clone(),
         id: schedule.id.to_string(),
         timing,
         program: flow.loaded.program.hash.clone(),

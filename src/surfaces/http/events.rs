@@ -14,6 +14,7 @@ use flowstone_engine::events::{EventAnswer, Publication, Published};
 use flowstone_engine::interfaces::{InterfaceError, Received};
 use flowstone_engine::ports::{NewReceipt, Target, WaitFilter, WaitRow, WaitState, wall_clock_ms};
 use flowstone_engine::proofs::Proven;
+use flowstone_engine::registry::DEFAULT_WORKSPACE;
 use flowstone_engine::token::Scope;
 use flowstone_engine::trace::TraceOrigin;
 use flowstone_engine::{EngineError, StartOptions, waits};
@@ -26,7 +27,9 @@ use super::access::Caller;
 use super::answer::Answer;
 use super::interfaces::receive;
 use super::interfaces::reply::{Outcome, Who};
-use super::interfaces::{About, answer, class_of, duplicate, other_method, published, refused};
+use super::interfaces::{
+    About, Begun, answer, class_of, duplicate, other_method, published, reaches, refused, served_of,
+};
 use super::operation::{GIVEN, Kind, Operation, Operations, Param, Shape, names};
 use super::problem::{Problem, codes};
 use super::request::{Given, Members, decoded};
@@ -157,33 +160,43 @@ pub(super) async fn take(
     let Some(proof) = &interface.proof else {
         return Err(Problem::not_found("the trigger is no longer served"));
     };
-    let proven = engine.prove(proof, received)?;
+    let begun = Begun::of(cx, served).await?;
+    let proven = begun.prove(cx, proof, received)?;
     if let Some(challenge) = received.challenge(proof) {
         return Ok(Outcome::Challenge(challenge));
     }
-    let scope = match &interface.event {
-        Some(event) => format!("event {event}"),
-        None => format!("interface {}/{}", served.flow.slug, interface.id),
+    let workspace = served.installation.as_ref().map(|it| &*it.at.workspace);
+    let scope = match (&interface.event, workspace) {
+        (Some(event), None) => format!("event {event}"),
+        (Some(event), Some(workspace)) => format!("event {workspace}/{event}"),
+        (None, _) => format!("interface {}", served.place()),
     };
     let receipts = engine.receipts(&scope, interface, received, &proven);
     if let Some(past) = engine.delivered(&receipts).await? {
         return duplicate(cx, &past).await;
     }
     let starting = match &interface.event {
-        Some(event) => starters(cx, event),
+        Some(event) => of_event(cx, event, workspace),
         None => vec![served.clone()],
     };
+    let workspace = workspace.unwrap_or(DEFAULT_WORKSPACE);
     let trace = trace::of_unknown_sender(received);
-    let mut starts = Vec::new();
+    let mut all = Vec::new();
     for one in &starting {
+        let begun = Begun::of(cx, one).await?;
         let input = engine
-            .interface_input(&one.flow.loaded.flow, &one.interface, received)
+            .interface_input(&begun.loaded.flow, &one.interface, received)
             .await?;
-        starts.push((
-            &one.flow.loaded,
-            options(&one.interface.invocation, input, one, trace),
-        ));
+        let options = StartOptions {
+            installation: begun.installation,
+            ..options(&one.interface.invocation, input, one, trace)
+        };
+        all.push((begun.loaded, options));
     }
+    let starts: Vec<_> = all
+        .iter()
+        .map(|(loaded, options)| (loaded, options.clone()))
+        .collect();
     let mut answers = Vec::new();
     if let Some(event) = &interface.event {
         answers.push(EventAnswer {
@@ -192,7 +205,7 @@ pub(super) async fn take(
                 key: None,
             },
             payload: engine.payload(received).await?,
-            workspace: None,
+            workspace: Some(workspace.to_owned()),
             is_unattended: true,
             keep: starts.is_empty(),
         });
@@ -201,13 +214,29 @@ pub(super) async fn take(
     published(cx, served, publication).await
 }
 
-/// Returns the interfaces that an event starts.
-fn starters(cx: &EngineContext, event: &str) -> Vec<ServedInterface> {
-    let all = cx.catalog.interfaces(&cx.engine).into_iter();
-    all.filter(|it| {
+/// Returns what a delivery to an interface of a flow, or of an installation of a workspace, starts.
+fn of_event(cx: &EngineContext, event: &str, workspace: Option<&str>) -> Vec<ServedInterface> {
+    let mut all = match workspace {
+        None => starters(cx, event, None),
+        Some(_) => Vec::new(),
+    };
+    let workspace = workspace.unwrap_or(DEFAULT_WORKSPACE);
+    all.extend(starters(cx, event, Some(workspace)));
+    all
+}
+
+/// Returns the interfaces that an event starts: those of the flows of the project, or of the installations of a workspace.
+fn starters(cx: &EngineContext, event: &str, workspace: Option<&str>) -> Vec<ServedInterface> {
+    let starts = |it: &ServedInterface| {
         it.interface.kind != InterfaceKind::Http && it.interface.event.as_deref() == Some(event)
-    })
-    .collect()
+    };
+    let Some(workspace) = workspace else {
+        let all = cx.catalog.interfaces(&cx.engine).into_iter();
+        return all.filter(starts).collect();
+    };
+    let installed = cx.catalog.installed();
+    let own = installed.ready().filter(|it| it.at.workspace == workspace);
+    own.flat_map(served_of).filter(starts).collect()
 }
 
 fn options(
@@ -487,18 +516,25 @@ async fn publish(
             let payload = payload
                 .as_ref()
                 .map_or_else(|| Value::map([]), Given::value);
-            let mut all = starters(cx, &name);
-            all.retain(|it| caller.token.reaches_flow(&it.flow.slug, &it.flow.labels));
-            let starts = all.iter().map(|it| {
+            let mut all = starters(cx, &name, None);
+            all.extend(starters(cx, &name, Some(caller.token.workspace())));
+            all.retain(|it| reaches(&caller, it));
+            let mut starting = Vec::new();
+            for it in &all {
+                let begun = Begun::of(cx, it).await?;
                 let options = StartOptions {
                     invocation: it.interface.invocation.clone(),
                     started_by: Some(caller.started_by()),
                     trace,
+                    installation: begun.installation,
                     ..StartOptions::from_outside(input_of(&payload))?
                 };
-                Ok((&it.flow.loaded, options))
-            });
-            let starts = starts.collect::<Result<Vec<_>, EngineError>>()?;
+                starting.push((begun.loaded, options));
+            }
+            let starts: Vec<_> = starting
+                .iter()
+                .map(|(loaded, options)| (loaded, options.clone()))
+                .collect();
             let answer = EventAnswer {
                 target: Target::Event { name, key },
                 payload: payload.clone(),
@@ -507,9 +543,7 @@ async fn publish(
                 keep: starts.is_empty(),
             };
             // Waits of all flows of a workspace may wait for an event.
-            let limits = &caller.token.limits;
-            let names_flows = !limits.flows.is_empty() || !limits.labels.is_empty();
-            let answers = match names_flows || caller.has_own_runs_only() {
+            let answers = match caller.token.names_flows() || caller.has_own_runs_only() {
                 true => Vec::new(),
                 false => vec![answer],
             };

@@ -5,6 +5,7 @@ use axum::extract::{Path, RawQuery, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use flowstone_engine::installation::InstallationName;
+use flowstone_engine::installations::InstalledError;
 use flowstone_engine::registry::{DEFAULT_WORKSPACE, FlowName};
 use flowstone_engine::token::Scope;
 use flowstone_lang::value::Value;
@@ -125,6 +126,12 @@ const CONFIGURE: &[Param] = &[
     WORKSPACE,
 ];
 
+impl From<InstalledError> for Problem {
+    fn from(error: InstalledError) -> Problem {
+        InstallationError::from(error).into()
+    }
+}
+
 impl From<InstallationError> for Problem {
     fn from(error: InstallationError) -> Problem {
         match error {
@@ -176,7 +183,7 @@ pub(super) fn named(
                 workspace: given,
                 name: name.to_owned(),
             };
-            Err(InstallationError::Missing { at, near: None }.into())
+            Err(InstalledError::Missing { at, near: None }.into())
         }
         _ => Ok(at),
     }
@@ -236,6 +243,7 @@ async fn install(
             Ok::<_, Problem>(installation_json(&shown))
         })
         .await?;
+    server.registry_changed();
     Ok(Answer::with(StatusCode::CREATED, shown))
 }
 
@@ -301,6 +309,7 @@ async fn configure(
             Ok::<_, Problem>(installation_json(&shown))
         })
         .await?;
+    server.registry_changed();
     Ok(Answer::ok(shown))
 }
 
@@ -321,5 +330,6 @@ async fn uninstall(
             Ok::<_, Problem>(())
         })
         .await?;
+    server.registry_changed();
     Ok(StatusCode::NO_CONTENT.into_response())
 }

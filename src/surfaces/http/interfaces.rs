@@ -1,4 +1,5 @@
-//! Interfaces of flows: `/api/flows/{slug}/interfaces/live/{id}` and `/http/{path}`.
+//! Interfaces of flows: `/api/flows/{slug}/interfaces/live/{id}` and `/http/{path}`; those of an installation are below
+//! `/api/flows/{slug}/installations/{installation}`.
 //!
 //! A request is checked in this order: address, method, size of the body, proof, repetition, type of the body, input.
 
@@ -6,6 +7,7 @@ pub(super) mod receive;
 pub(super) mod reply;
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::rc::Rc;
 
 use axum::Router;
 use axum::extract::{Path, Request, State};
@@ -13,13 +15,16 @@ use axum::http::request::Parts;
 use axum::http::{Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::any;
-use flowstone_engine::catalog::ServedInterface;
+use flowstone_engine::catalog::{ReadyInstallation, ServedInterface};
 use flowstone_engine::events::Publication;
+use flowstone_engine::installation::InstallationName;
 use flowstone_engine::interfaces::{InterfaceError, Received};
 use flowstone_engine::ports::PastDelivery;
-use flowstone_engine::proofs::Unproven;
+use flowstone_engine::proofs::{Proven, Unproven};
+use flowstone_engine::registry::DEFAULT_WORKSPACE;
 use flowstone_engine::token::Scope;
-use flowstone_engine::{EngineError, StartOptions, Submitted};
+use flowstone_engine::{EngineError, StartOptions, StartedInstallation, Submitted};
+use flowstone_flow::flow::LoadedFlow;
 use flowstone_flow::interfaces::InterfaceKind;
 use flowstone_flow::proof::Proof;
 use serde_json::Value as Json;
@@ -44,7 +49,22 @@ pub(super) fn routes() -> Router<Shared> {
 /// Where a request goes.
 #[derive(Debug, Clone)]
 enum Address {
-    Id { slug: String, id: String },
+    Id {
+        slug: String,
+        id: String,
+    },
+    Path(Vec<String>),
+    Installed {
+        slug: String,
+        at: InstallationName,
+        place: Place,
+    },
+}
+
+/// An interface among those of an installation.
+#[derive(Debug, Clone)]
+enum Place {
+    Id(String),
     Path(Vec<String>),
 }
 
@@ -60,9 +80,45 @@ async fn by_id(
     serve(&server, Address::Id { slug, id }, request).await
 }
 
-async fn installation(request: Request) -> Problem {
-    nothing(request.uri().path())
-        .hint("this server has no installations; use `/api/flows/{slug}/interfaces/live/{id}`")
+async fn installation(
+    State(server): State<Shared>,
+    Path((slug, _)): Path<(String, String)>,
+    request: Request,
+) -> Result<Response, Problem> {
+    let path = request.uri().path();
+    let (_, rest) = path.split_once("/installations/").unwrap_or_default();
+    match installed_address(slug, &receive::segments(rest)?) {
+        Some(address) => serve(&server, address, request).await,
+        None => Err(nothing(path).hint(
+            "an interface is at `/api/flows/{slug}/installations/{installation}/interfaces/{id}`",
+        )),
+    }
+}
+
+/// Reads `[WORKSPACE/]NAME/interfaces/ID` and `[WORKSPACE/]NAME/http/PATH`.
+fn installed_address(slug: String, parts: &[String]) -> Option<Address> {
+    let is_kind = |part: &String| part == "interfaces" || part == "http";
+    // An installation may be called like a kind.
+    let (workspace, name, rest) = match parts {
+        [name, kind, rest @ ..] if is_kind(kind) && !rest.is_empty() => {
+            (DEFAULT_WORKSPACE, name, (kind, rest))
+        }
+        [workspace, name, kind, rest @ ..] if is_kind(kind) => (&**workspace, name, (kind, rest)),
+        _ => return None,
+    };
+    let place = match rest {
+        (kind, [id]) if kind == "interfaces" => Place::Id(id.clone()),
+        (kind, [_, ..]) if kind == "http" => Place::Path(rest.1.to_vec()),
+        _ => return None,
+    };
+    Some(Address::Installed {
+        slug,
+        at: InstallationName {
+            workspace: workspace.to_owned(),
+            name: name.clone(),
+        },
+        place,
+    })
 }
 
 async fn by_path(State(server): State<Shared>, request: Request) -> Result<Response, Problem> {
@@ -79,7 +135,7 @@ fn nothing(path: &str) -> Problem {
 struct Found {
     method: &'static str,
     kind: InterfaceKind,
-    slug: String,
+    owner: String,
     place: String,
     needs_token: bool,
 }
@@ -98,8 +154,8 @@ async fn serve(server: &Shared, address: Address, request: Request) -> Result<Re
             Ok::<_, Problem>(found.map(|(served, _)| Found {
                 method: served.interface.method,
                 kind: served.interface.kind,
-                slug: served.flow.slug.clone(),
-                place: format!("{}/{}", served.flow.slug, served.interface.id),
+                owner: served.owner().to_owned(),
+                place: served.place(),
                 needs_token: served.interface.proof.is_none(),
             }))
         })
@@ -121,7 +177,7 @@ async fn serve(server: &Shared, address: Address, request: Request) -> Result<Re
     };
     let about = About {
         class: class_of(&found.place),
-        webhook: (found.kind != InterfaceKind::Http).then_some(found.slug),
+        webhook: (found.kind != InterfaceKind::Http).then_some(found.owner),
         who: Who::of(server, caller.as_ref()),
     };
     let read = receive::read(server, &mut parts, body, most).await;
@@ -137,6 +193,7 @@ async fn serve(server: &Shared, address: Address, request: Request) -> Result<Re
             let (served, parameters) = found.ok_or_else(|| nothing(&received.path))?;
             let received = Received {
                 parameters,
+                without_files: served.installation.is_some(),
                 ..received
             };
             take(cx, &served, &received, caller).await
@@ -317,13 +374,114 @@ fn find(
             let first = found.min_by(|one, other| one.0.cmp(&other.0));
             first.map(|(_, it, parameters)| (it, parameters))
         }
+        Address::Installed { slug, at, place } => {
+            let all = of_installation(cx, at).filter(|it| it.flow.slug == *slug && fits(it));
+            installed_at(all, place)
+        }
+    }
+}
+
+/// Returns the interfaces of an installation.
+fn of_installation(
+    cx: &EngineContext,
+    at: &InstallationName,
+) -> impl Iterator<Item = ServedInterface> + use<> {
+    let ready = cx.catalog.installed().find(at).cloned();
+    ready.into_iter().flat_map(|ready| served_of(&ready))
+}
+
+/// Returns the interfaces of an installation that can run.
+pub(super) fn served_of(ready: &Rc<ReadyInstallation>) -> Vec<ServedInterface> {
+    let all = ready.interfaces.iter().map(|interface| ServedInterface {
+        flow: ready.flow.clone(),
+        interface: interface.clone(),
+        installation: Some(ready.clone()),
+    });
+    all.collect()
+}
+
+fn installed_at(
+    mut all: impl Iterator<Item = ServedInterface>,
+    place: &Place,
+) -> Option<(ServedInterface, Vec<(String, String)>)> {
+    match place {
+        Place::Id(id) => {
+            let is_it = |it: &ServedInterface| {
+                it.interface.kind != InterfaceKind::Trigger && it.interface.id == *id
+            };
+            all.find(is_it).map(|it| (it, Vec::new()))
+        }
+        Place::Path(path) => all.find_map(|it| {
+            let parameters = it.interface.path.as_ref()?.matches(path)?;
+            Some((it, parameters))
+        }),
     }
 }
 
 /// Tells whether an interface may be served: one that is open to everybody must be listed in the settings.
 pub(super) fn is_served(served: &ServedInterface, public: &[String]) -> bool {
-    let place = format!("{}/{}", served.flow.slug, served.interface.id);
-    !matches!(served.interface.proof, Some(Proof::None)) || public.contains(&place)
+    !matches!(served.interface.proof, Some(Proof::None)) || public.contains(&served.place())
+}
+
+/// Tells whether a caller may start the runs of an interface.
+pub(super) fn reaches(caller: &Caller, served: &ServedInterface) -> bool {
+    let side = caller
+        .token
+        .reaches_side(served.owner(), &served.flow.labels);
+    match served.installation {
+        Some(_) => side.is_installer(),
+        None => side.is_whole(),
+    }
+}
+
+/// What an interface starts: a flow, and the installation whose run it is, as it is configured now.
+pub(super) struct Begun {
+    pub loaded: LoadedFlow,
+    pub installation: Option<StartedInstallation>,
+}
+
+impl Begun {
+    /// Reads what an interface starts.
+    ///
+    /// # Errors
+    /// When its installation was removed, or lacks something.
+    pub(super) async fn of(cx: &EngineContext, served: &ServedInterface) -> Result<Begun, Problem> {
+        let Some(ready) = &served.installation else {
+            return Ok(Begun {
+                loaded: served.flow.loaded.clone(),
+                installation: None,
+            });
+        };
+        let session = Rc::new(cx.engine.session());
+        let unusable = || Problem::not_found("the installation cannot be used");
+        let found = cx.engine.installed(&session, &ready.at).await;
+        let (checked, installation) = found.map_err(|_| unusable())?;
+        let has_errors = checked.has_errors();
+        let loaded = checked.loaded.filter(|_| !has_errors);
+        Ok(Begun {
+            loaded: loaded.ok_or_else(unusable)?,
+            installation: Some(installation),
+        })
+    }
+
+    pub(super) fn prove(
+        &self,
+        cx: &EngineContext,
+        proof: &Proof,
+        received: &Received,
+    ) -> Result<Proven, Problem> {
+        let Some(installation) = &self.installation else {
+            return Ok(cx.engine.prove(proof, received)?);
+        };
+        let of = (&*self.loaded.flow, installation);
+        let proven = cx.engine.prove_installed(of, proof, received);
+        proven.map_err(|error| match error {
+            InterfaceError::Unset { .. } => Problem::from(error).hint(
+                "the installation binds the secret: a value of its setup form, or a slot of type `:secret`",
+            ),
+            error => error.into(),
+        })
+    }
 }
 
 /// Proves a request and starts a run, or what the interface's event starts.
@@ -335,21 +493,25 @@ async fn take(
 ) -> Result<Outcome, Problem> {
     let (engine, interface, flow) = (&cx.engine, &served.interface, &served.flow);
     if let Some(caller) = &caller
-        && !caller.token.reaches_flow(&flow.slug, &flow.labels)
+        && !reaches(caller, served)
     {
-        return Err(flows::no_flow(&flow.slug));
+        return Err(match &served.installation {
+            Some(_) => nothing(&received.path),
+            None => flows::no_flow(&flow.slug),
+        });
     }
     if interface.event.is_some() && interface.kind != InterfaceKind::Http {
         return events::take(cx, served, received).await;
     }
+    let begun = Begun::of(cx, served).await?;
     let proven = match &interface.proof {
-        Some(proof) => Some((proof, engine.prove(proof, received)?)),
+        Some(proof) => Some((proof, begun.prove(cx, proof, received)?)),
         None => None,
     };
     if let Some(challenge) = proven.as_ref().and_then(|it| received.challenge(it.0)) {
         return Ok(Outcome::Challenge(challenge));
     }
-    let scope = format!("interface {}/{}", flow.slug, interface.id);
+    let scope = format!("interface {}", served.place());
     let receipts = match (&proven, interface.kind) {
         (Some((_, proven)), InterfaceKind::Webhook | InterfaceKind::Trigger) => {
             engine.receipts(&scope, interface, received, proven)
@@ -360,7 +522,7 @@ async fn take(
         return duplicate(cx, &past).await;
     }
     let input = engine
-        .interface_input(&flow.loaded.flow, interface, received)
+        .interface_input(&begun.loaded.flow, interface, received)
         .await?;
     let kind = match interface.kind {
         InterfaceKind::Http => "http",
@@ -378,9 +540,10 @@ async fn take(
             Some(_) => trace::of_receiver(received),
             None => trace::of_unknown_sender(received),
         },
+        installation: begun.installation,
         ..StartOptions::with_input(input)
     };
-    let submitted = engine.submit_once(&flow.loaded, options, receipts).await;
+    let submitted = engine.submit_once(&begun.loaded, options, receipts).await;
     match submitted.map_err(refused)? {
         Submitted::Known(past) => duplicate(cx, &past).await,
         Submitted::Started(started) => Ok(Outcome::Started(Started {
@@ -433,7 +596,7 @@ pub(super) async fn published(
 pub(super) fn problems(cx: &EngineContext, settings: &ServerSettings) -> Vec<serde_json::Value> {
     let mut found = Vec::new();
     for served in cx.catalog.interfaces(&cx.engine) {
-        let place = format!("{}/{}", served.flow.slug, served.interface.id);
+        let place = served.place();
         let proof = served.interface.proof.as_ref();
         let unset = proof.and_then(|proof| cx.engine.unset_secret(proof));
         let (code, message) = match unset {

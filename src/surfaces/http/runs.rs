@@ -44,8 +44,8 @@ use crate::json::{
     BulkRun, Run, RunMarks, RunSummary, StartMarks, add_decision, marked_json, summary_json,
 };
 
-pub(crate) use reach::is_reached;
-use reach::{for_author, reached_as, side, whole_json};
+use reach::{for_author, reached_as, whole_json};
+pub(crate) use reach::{is_reached, side};
 pub(super) use reach::{reached, run_json};
 
 /// Maximum time that a start waits for the end of the run.
@@ -436,7 +436,7 @@ async fn begin(server: &Shared, caller: Caller, start: Start) -> Result<(Json, b
 pub(crate) async fn start_interface(
     server: &Shared,
     caller: Caller,
-    (flow, invocation): (String, String),
+    (flow, installation, invocation): (String, Option<String>, String),
     (input, trace): (Json, Option<TraceParent>),
 ) -> Result<RunId, Problem> {
     caller.need(Scope::Run)?;
@@ -446,7 +446,7 @@ pub(crate) async fn start_interface(
         flow,
         version: None,
         target: None,
-        installation: None,
+        installation,
         input: Some(Given::Json(input)),
         invocation: Some(invocation),
         id: None,

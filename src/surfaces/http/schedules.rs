@@ -3,6 +3,7 @@
 use axum::body::Body;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::{HeaderMap, StatusCode, header};
+use flowstone_engine::installation::InstalledFlow;
 use flowstone_engine::token::Scope;
 use serde_json::{Value as Json, json};
 
@@ -65,7 +66,12 @@ async fn list(
 
 fn reaches(cx: &EngineContext, caller: &Caller, flow: &str) -> bool {
     let labels = cx.catalog.labels(&cx.engine, flow);
-    caller.token.reaches_flow(flow, &labels)
+    let side = caller.token.reaches_side(flow, &labels);
+    // A schedule of an installation is its installer's.
+    match InstalledFlow::read(flow) {
+        Some(_) => side.is_installer(),
+        None => side.is_whole(),
+    }
 }
 
 async fn run(

@@ -64,6 +64,7 @@ fn of_agent(agent: &Agent) -> Option<Offered> {
         );
     let schema = input_schema(&spec);
     Some(Offered {
+        installation: None,
         slug: slug(&agent.name),
         agent: Some(agent.name.clone()),
         interface: McpInterface {

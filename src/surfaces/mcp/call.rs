@@ -10,13 +10,13 @@ use flowstone_flow::mcp_interfaces::{McpInterface, McpKind, TaskMoment, input_sc
 use serde_json::{Map, Value as Json, json};
 
 use super::follow::{Followed, Glance, Patience, follow, glance};
-use super::offered::Offered;
+use super::offered::{InstalledOffer, Offered};
 use super::peer::{Request, refused};
 use super::protocol::{RpcError, TASKS, codes};
 use super::questions::{self, Questions};
 use super::tasks;
 use super::{agents, content};
-use crate::http::{EngineContext, Problem, runs};
+use crate::http::{Caller, EngineContext, Problem, runs};
 
 /// The length of the digest of questions within a state.
 const ROUND: usize = 12;
@@ -35,9 +35,39 @@ pub(super) async fn offered(rq: &Request, kind: McpKind) -> Result<Vec<Offered>,
         let reached = all.filter(|it| {
             it.interface.kind == kind && caller.token.reaches_flow(&it.flow.slug, &it.flow.labels)
         });
-        Ok::<_, Problem>(reached.map(|it| of_served(cx, &it)).collect())
+        let mut all: Vec<Offered> = reached.map(|it| of_served(cx, &it)).collect();
+        // A resource has an address, which the installations of a flow would share.
+        if kind != McpKind::Resource {
+            all.extend(of_installations(cx, &caller, kind));
+        }
+        Ok::<_, Problem>(all)
     });
     found.await.map_err(|problem| refused(&problem))
+}
+
+/// Returns what the installations of the caller's workspace offer, under names that begin with that of the installation.
+fn of_installations(cx: &EngineContext, caller: &Caller, kind: McpKind) -> Vec<Offered> {
+    let mut all = Vec::new();
+    for ready in cx.catalog.installed().ready() {
+        let side = caller.token.reaches_side(&ready.name, &ready.flow.labels);
+        if ready.at.workspace != caller.token.workspace() || !side.is_installer() {
+            continue;
+        }
+        for interface in ready.mcp.iter().filter(|it| it.kind == kind) {
+            let served = ServedMcp {
+                flow: ready.flow.clone(),
+                interface: interface.clone(),
+            };
+            let mut offered = of_served(cx, &served);
+            offered.interface.name = format!("{}__{}", ready.at.name, interface.name);
+            offered.installation = Some(InstalledOffer {
+                name: ready.at.name.clone(),
+                flow: ready.name.clone(),
+            });
+            all.push(offered);
+        }
+    }
+    all
 }
 
 fn of_served(cx: &EngineContext, served: &ServedMcp) -> Offered {
@@ -50,6 +80,7 @@ fn of_served(cx: &EngineContext, served: &ServedMcp) -> Offered {
     let description = declared.or_else(|| flow.description.as_deref().map(str::to_owned));
     let schema = interface.input_schema.clone();
     Offered {
+        installation: None,
         slug: served.flow.slug.clone(),
         agent: None,
         schema: schema.unwrap_or_else(|| input_schema(contract)),
@@ -110,7 +141,11 @@ pub(super) async fn start(
     let started = runs::start_interface(
         &rq.server,
         rq.caller.clone(),
-        (offered.slug.clone(), offered.interface.invocation.clone()),
+        (
+            offered.slug.clone(),
+            offered.installation.as_ref().map(|it| it.name.clone()),
+            offered.interface.invocation.clone(),
+        ),
         (Json::Object(arguments.clone()), rq.trace()),
     );
     Ok(match started.await {
@@ -172,7 +207,7 @@ async fn taken(
     let handle = state.as_str().ok_or_else(wrong)?;
     let run = of_handle(rq, handle).await?.ok_or_else(wrong)?;
     let found = glance(rq, &run).await?;
-    if found.row.flow != offered.slug {
+    if found.row.flow != offered.flow() {
         return Err(wrong());
     }
     let empty = Map::new();
@@ -229,8 +264,8 @@ pub(super) async fn of_handle(rq: &Request, handle: &str) -> Result<Option<RunId
         };
         match cx.engine.run(&run).await {
             Ok(row) => {
-                let is_reached = runs::is_reached(cx, &caller, (&row.flow, &row.started_by));
-                Ok(is_reached.then_some(run))
+                let side = runs::side(cx, &caller, (&row.flow, &row.started_by));
+                Ok(side.is_installer().then_some(run))
             }
             Err(EngineError::NoSuchRun { .. }) => Ok(None),
             Err(error) => Err(error),

@@ -44,7 +44,7 @@ fn described(rq: &Request, offered: &Offered) -> Json {
         "name": interface.name,
         "description": offered.description,
         "inputSchema": offered.schema,
-        "_meta": {"flow": offered.slug},
+        "_meta": {"flow": offered.flow()},
     });
     if let Some(agent) = &offered.agent {
         tool["_meta"] = json!({"agent": agent});

@@ -102,6 +102,7 @@ pub(in super::super) async fn read(
         headers: headers.collect(),
         body: Vec::new(),
         address,
+        without_files: false,
     };
     Ok(Arrived {
         received,

@@ -105,7 +105,7 @@ pub(super) async fn respond(
         false => {
             let id = RunId::from_text(started.run["id"].as_str().unwrap_or_default());
             {
-                // Interfaces start no installations, so nothing is hidden from their callers.
+                // The caller is on the side of the installer, if it is a run of an installation.
                 let by = (None, who.right.clone());
                 ended_within(server, by, (id, started.timeout)).await?
             }
