@@ -154,7 +154,7 @@ fn install_package(engine: &Engine) -> Done<'_> {
 
 fn configure(engine: &Engine) -> Done<'_> {
     Box::pin(async move {
-        let setup = Value::map([(Value::keyword("region"), Value::from("a-region-to-hide"))]);
+        let setup = Value::map([(Value::keyword("region"), Value::from("EU"))]);
         let changes = Changes {
             setup: Some(setup),
             max_tokens: Some(900),
@@ -209,7 +209,7 @@ fn contents(engine: &Engine) -> Contents {
         }
         let setup = row.as_ref().map(|row| engine.opened_setup(row));
         let setup = setup.transpose().expect("setup values are readable");
-        // Times and encrypted texts differ from call to call.
+        // Times differ from call to call.
         let row = row.map(|row| InstallationRow {
             setup: String::new(),
             updated_ms: 0,
