@@ -28,7 +28,7 @@ fn at() -> InstallationName {
 
 fn files(body: &str) -> VersionFiles {
     let text = format!(
-        "{{:slug :digest :requires [{{:kind :form :fields [{{:key :region :field-type :secret}}]}}]
+        "{{:slug :digest :requires [{{:kind :form :fields [{{:key :region :field-type :text}}]}}]
            :flow '{body}}}"
     );
     VersionFiles::from([
