@@ -36,7 +36,7 @@ fn at() -> InstallationName {
     }
 }
 
-/// Releases a version whose schedule starts every so many minutes.
+/// Releases a version whose schedule starts each time that number of minutes has passed.
 fn release(bench: &Bench, minutes: u32) {
     let text = format!(
         "{{:slug :digest :concurrency {{:type :singleton :on-new-version :coexist}}

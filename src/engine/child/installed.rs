@@ -17,7 +17,7 @@ use crate::step::{StepContext, StepError};
 /// Returns the flow of the installation that a call names, and how its runs start.
 ///
 /// # Errors
-/// E1440 when there is none for this run, E1455 when it is of another flow, and why it cannot run.
+/// E1440 when this run reaches no installation of that name, E1455 when it is of another flow, and why it cannot run.
 pub(super) async fn find(
     cx: &StepContext,
     (slug, named): (&str, &str),
