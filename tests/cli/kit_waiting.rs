@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::api::{Api, Reply};
 use crate::program::Scratch;
+use crate::server::{Answer, Server};
 
 const SETTINGS: &str = r#"{:allow {:net ["127.0.0.1"]}
  :kit {:permissions {:test_run :allow :test_subscription :allow}}}"#;
@@ -128,6 +129,19 @@ fn wait_for(api: &Api, status: &str) -> Value {
     }
 }
 
+/// Sends a call of `test_run`, and returns the connection on which its answer comes.
+fn send_test(api: &Api) -> TcpStream {
+    let mut stream = TcpStream::connect(&api.address).expect("somebody listens");
+    let (host, token, body) = (&api.address, &api.token, r#"{"inputs": {}}"#);
+    write!(
+        stream,
+        "POST /api/tools/test_run HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {token}\r\nx-flowstone-flow: mail\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .expect("sent");
+    stream
+}
+
 #[test]
 fn a_cancelled_request_ends_the_test_that_it_started() {
     let scratch = project();
@@ -157,17 +171,50 @@ fn a_cancelled_request_ends_the_test_that_it_started() {
 fn a_closed_request_ends_the_test_that_it_started() {
     let scratch = project();
     let api = Api::serve(&scratch);
-    let mut stream = TcpStream::connect(&api.address).expect("somebody listens");
-    let (host, token, body) = (&api.address, &api.token, r#"{"inputs": {}}"#);
-    write!(
-        stream,
-        "POST /api/tools/test_run HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {token}\r\nx-flowstone-flow: mail\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
-        body.len()
-    )
-    .expect("sent");
+    let stream = send_test(&api);
     wait_for(&api, "waiting");
     drop(stream);
     wait_for(&api, "cancelled");
+}
+
+#[test]
+fn a_test_whose_server_is_killed_is_cancelled_and_not_resumed() {
+    let scratch = project();
+    let desk = Server::start(|_, _| Answer::Hang(String::new()));
+    let url = desk.url("/desk");
+    push(
+        &scratch,
+        &format!("(flow/step :http :ask {{:url \"{url}\" :retry {{:max-attempts 3}}}})"),
+    );
+    let api = Api::serve(&scratch);
+    let stream = send_test(&api);
+    let run = wait_for(&api, "running");
+    let begun = Instant::now();
+    while desk.requests().is_empty() {
+        assert!(begun.elapsed() < LONGEST, "the step is not performed");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    api.kill();
+    drop(stream);
+    let api = Api::serve(&scratch);
+    // The lease of the killed server ends first.
+    let ended = wait_for(&api, "cancelled");
+    assert_eq!(ended["id"], run["id"]);
+    let path = format!("/api/v1/runs/{}", run["id"].as_str().expect("an id"));
+    let shown = api.get(&path);
+    assert!(shown.body.contains("test_interrupted"), "{shown:?}");
+    assert_eq!(desk.requests().len(), 1, "nothing is asked again");
+    // The next test of the flow is not refused.
+    push(&scratch, "(+ 1 2)");
+    let token = format!("authorization: Bearer {}", api.token);
+    let headers = [
+        &*token,
+        "content-type: application/json",
+        "x-flowstone-flow: mail",
+    ];
+    let body = json!({"inputs": {}}).to_string();
+    let next = api.request("POST /api/tools/test_run", &headers, &body);
+    assert_eq!(next.json()["verdict"], "pass", "{next:?}");
 }
 
 #[test]

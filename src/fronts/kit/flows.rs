@@ -15,7 +15,14 @@ use super::error::KitError;
 /// # Errors
 /// `binding_missing`, and when the store cannot be read.
 pub async fn bound_flow(cx: &KitCall<'_>) -> Result<Option<Rc<Flow>>, KitError> {
-    let slug = cx.flow()?;
+    flow_named(cx, cx.flow()?).await
+}
+
+/// Returns a flow as it is now: its newest revision, or its file.
+///
+/// # Errors
+/// When the store cannot be read.
+pub async fn flow_named(cx: &KitCall<'_>, slug: &str) -> Result<Option<Rc<Flow>>, KitError> {
     let registry = cx.registry();
     if registry.find(slug).await?.is_none() {
         let served = cx.catalog.flow(cx.engine, slug);

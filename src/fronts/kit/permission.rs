@@ -196,6 +196,10 @@ impl Question {
             "create_schedule" | "create_subscription" | "test_run" => {
                 Some(trigger::pinned(cx).await?)
             }
+            "annotate_trace" => Some(format!(
+                "It is written on the trace `{}`.",
+                cx.trace().await?.trace
+            )),
             _ => None,
         };
         let whole = json!([

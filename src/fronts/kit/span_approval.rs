@@ -22,8 +22,12 @@ pub(super) enum Approval {
     /// A person is asked.
     Waiting,
     Approved,
-    /// A person said no, or did not answer in time.
+    /// A person said no.
     Rejected {
+        at_ms: i64,
+    },
+    /// Nobody answered in time, or the wait ended with its run.
+    Unanswered {
         at_ms: i64,
     },
 }
@@ -35,6 +39,7 @@ impl Approval {
             Approval::Waiting => "waiting",
             Approval::Approved => "approved",
             Approval::Rejected { .. } => "rejected",
+            Approval::Unanswered { .. } => "unanswered",
         }
     }
 }
@@ -91,10 +96,10 @@ fn decision(step: &StepReport, call: &str) -> Approval {
     let Some(at_ms) = step.ended_ms else {
         return Approval::Waiting;
     };
-    let answer = step
-        .result
-        .as_deref()
-        .filter(|_| step.status == StepStatus::Done);
+    if step.status != StepStatus::Done {
+        return Approval::Unanswered { at_ms };
+    }
+    let answer = step.result.as_deref();
     let answer = answer.and_then(|text| codec::decode(text).ok());
     let action = answer.as_ref().and_then(|answer| {
         let own = answer.get("decisions").and_then(items).unwrap_or_default();

@@ -30,6 +30,8 @@ const PROVIDER: &str = "gen_ai.provider.name";
 const APPROVAL: &str = "flowstone.approval";
 /// The message of a call that a person rejected.
 const REJECTED: &str = "a person rejected this call";
+/// The message of a call about which nobody decided.
+const UNANSWERED: &str = "nobody decided about this call in time";
 /// The step types whose spans are requests to another system.
 const OUTSIDE: &[&str] = &["http", "llm", "mcp", "notify"];
 
@@ -346,7 +348,7 @@ impl Maker<'_> {
             name,
             of: self.place(step),
             parent: Some(self.parent(&step.path)),
-            times: (step.started_ms, step.ended_ms),
+            times: (step.started_ms, step.ended_ms.or(self.report.row.ended_ms)),
             error,
             is_done: step.status == StepStatus::Done,
             attributes,
@@ -445,6 +447,10 @@ impl Maker<'_> {
         let mut error = call.error.clone();
         let mut ended_ms = error.as_ref().map(|_| call.at_ms);
         match (&approval, of_kit) {
+            (Some(Approval::Unanswered { at_ms }), _) => {
+                ended_ms = Some(*at_ms);
+                error = Some(UNANSWERED.to_owned());
+            }
             (Some(Approval::Rejected { at_ms }), of_kit) => {
                 ended_ms = Some(*at_ms);
                 let message = of_kit.map(|(_, message)| message);
@@ -470,7 +476,7 @@ impl Maker<'_> {
             name: format!("execute_tool {}", call.name),
             of: self.trace.step(&path),
             parent: Some(parent),
-            times: (call.at_ms, ended_ms),
+            times: (call.at_ms, ended_ms.or(self.report.row.ended_ms)),
             error,
             is_done: false,
             attributes,

@@ -4,19 +4,21 @@
 //! the slot counts as unbound: nothing of the kit runs the flow, and the connection is asked for. A person confirms the address
 //! with an entry for the slot in `flowstone.edn`, or by releasing a version that has the slot as it is.
 
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use flowstone_engine::codec;
-use flowstone_flow::definition::Flow;
+use flowstone_flow::definition::{Flow, is_identifier};
 use flowstone_flow::flow::name_of;
 use flowstone_lang::value::Value;
+use flowstone_model::json::items;
 use flowstone_model::registry::{Target, VersionFiles};
 use flowstone_project::registry::{RegistryError, VersionRef};
 use serde_json::{Value as Json, json};
 
 use super::context::KitCall;
 use super::error::KitError;
-use super::flows::{bound_flow, flow_of};
+use super::flows::{bound_flow, flow_named, flow_of};
 use crate::rows::Rows;
 
 /// The slots that commits of the kit wrote, by workspace, flow and slot.
@@ -57,11 +59,11 @@ pub async fn note(
     };
     for (slot, text) in addressed(&new) {
         if old.as_ref().and_then(|old| slot_text(old, &slot)).as_ref() != Some(&text) {
-            let row = json!({"slot": slot, "text": text});
-            SLOTS.put(cx.engine, &key(cx, &slot)?, &row).await?;
+            let row = json!({"flow": slug, "slot": slot, "text": text});
+            SLOTS.put(cx.engine, &key(cx, slug, &slot), &row).await?;
         }
     }
-    let found = of_flow(cx, &new).await?;
+    let found = of_flow(cx, slug, &new).await?;
     let warnings = found.iter().map(|slot| {
         json!({
             "severity": "warning",
@@ -76,24 +78,28 @@ pub async fn note(
     Ok(warnings.collect())
 }
 
-/// Returns the slots of a flow whose addresses nobody has confirmed.
+/// Returns the slots of the bound flow whose addresses nobody has confirmed.
 ///
 /// # Errors
 /// When the store cannot be read.
-pub async fn of_flow(cx: &KitCall<'_>, flow: &Flow) -> Result<Vec<Unconfirmed>, KitError> {
+pub async fn of_bound(cx: &KitCall<'_>, flow: &Flow) -> Result<Vec<Unconfirmed>, KitError> {
+    of_flow(cx, cx.flow()?, flow).await
+}
+
+async fn of_flow(cx: &KitCall<'_>, slug: &str, flow: &Flow) -> Result<Vec<Unconfirmed>, KitError> {
     let mut found = Vec::new();
     let mut live = None;
     for (slot, text) in addressed(flow) {
         if is_described(cx, &slot) {
             continue;
         }
-        let noted = SLOTS.get(cx.engine, &key(cx, &slot)?).await?;
+        let noted = SLOTS.get(cx.engine, &key(cx, slug, &slot)).await?;
         if noted.is_none_or(|row| row["text"] != json!(text)) {
             continue;
         }
         let live = match &live {
             Some(live) => live,
-            None => live.insert(live_flow(cx).await?),
+            None => live.insert(live_flow(cx, slug).await?),
         };
         if live
             .as_ref()
@@ -111,22 +117,78 @@ pub async fn of_flow(cx: &KitCall<'_>, flow: &Flow) -> Result<Vec<Unconfirmed>, 
     Ok(found)
 }
 
-/// Refuses to run a flow that has such a slot.
+/// Refuses to run the bound flow if it has such a slot, or may call a flow that has one.
 ///
 /// # Errors
 /// `connection_not_ready`.
 pub async fn check(cx: &KitCall<'_>, flow: &Flow) -> Result<(), KitError> {
-    let found = of_flow(cx, flow).await?;
-    let Some(first) = found.first() else {
+    let slug = cx.flow()?;
+    if let Some(found) = of_flow(cx, slug, flow).await?.first() {
+        return Err(refused(found, None));
+    }
+    let noted = SLOTS.list_under(cx.engine, &prefix(cx)).await?;
+    if noted.iter().all(|row| row["flow"] == slug) {
         return Ok(());
-    };
-    let details = json!({
-        "slug": first.slot,
+    }
+    let mut seen = BTreeSet::from([slug.to_owned()]);
+    let mut pending = names(flow);
+    while let Some(name) = pending.pop_first() {
+        if !seen.insert(name.clone()) {
+            continue;
+        }
+        let Some(called) = flow_named(cx, &name).await? else {
+            continue;
+        };
+        if let Some(found) = of_flow(cx, &name, &called).await?.first() {
+            return Err(refused(found, Some(&name)));
+        }
+        pending.append(&mut names(&called));
+    }
+    Ok(())
+}
+
+/// Returns the error about a slot of the bound flow, or of one that it may call.
+fn refused(found: &Unconfirmed, of: Option<&str>) -> KitError {
+    let mut details = json!({
+        "slug": found.slot,
         "mode": "api_key",
-        "base_url": first.base_url,
-        "problem": first.problem(),
+        "base_url": found.base_url,
+        "problem": found.problem(),
     });
-    Err(KitError::connection_not_ready(&first.slot, details))
+    let Some(of) = of else {
+        return KitError::connection_not_ready(&found.slot, details);
+    };
+    details["flow"] = json!(of);
+    KitError::connection_not_ready(&found.slot, details).next(format!(
+        "the slot is in the flow `{of}`, which this flow may call: `request_connection` at that flow, and let the person complete it"
+    ))
+}
+
+/// Returns what a flow names: what it can call is among it, whichever step, agent or packaged step calls it.
+fn names(flow: &Flow) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    collect(&flow.definition, &mut names);
+    collect(&flow.body, &mut names);
+    names
+}
+
+fn collect(value: &Value, names: &mut BTreeSet<String>) {
+    if let Some(name) = name_of(value) {
+        if is_identifier(&name) {
+            names.insert(name.to_string());
+        }
+        return;
+    }
+    if let Some(map) = value.as_map() {
+        for (key, value) in map.iter() {
+            collect(key, names);
+            collect(value, names);
+        }
+        return;
+    }
+    for item in items(value).unwrap_or_default() {
+        collect(&item, names);
+    }
 }
 
 /// As [`check`], for the newest revision of the bound flow.
@@ -175,9 +237,8 @@ fn is_described(cx: &KitCall<'_>, slot: &str) -> bool {
     inline.is_some_and(has_address) || entry.is_some_and(has_address)
 }
 
-/// Returns the released version of the bound flow.
-async fn live_flow(cx: &KitCall<'_>) -> Result<Option<Rc<Flow>>, KitError> {
-    let slug = cx.flow()?;
+/// Returns the released version of a flow.
+async fn live_flow(cx: &KitCall<'_>, slug: &str) -> Result<Option<Rc<Flow>>, KitError> {
     let registry = cx.registry();
     let live = VersionRef::Target(Target::Live);
     let row = match registry.version(slug, &live).await {
@@ -193,6 +254,10 @@ async fn live_flow(cx: &KitCall<'_>) -> Result<Option<Rc<Flow>>, KitError> {
     Ok(flow_of(cx, slug, files))
 }
 
-fn key(cx: &KitCall<'_>, slot: &str) -> Result<String, KitError> {
-    Ok(format!("{}/{}/{slot}", cx.workspace, cx.flow()?))
+fn key(cx: &KitCall<'_>, flow: &str, slot: &str) -> String {
+    format!("{}{flow}/{slot}", prefix(cx))
+}
+
+fn prefix(cx: &KitCall<'_>) -> String {
+    format!("{}/", cx.workspace)
 }

@@ -141,8 +141,8 @@ async fn call(rq: &Request, door: &KitDoor, params: &Map<String, Json>) -> Resul
             "structuredContent": answer,
             "isError": false,
         })),
-        // The arguments changed while the person was asked.
-        Ok(Called::Ask(_)) => Ok(failed(&KitError::approval_denied(name))),
+        // What the call would do changed while the person was asked.
+        Ok(Called::Ask(_)) => Ok(failed(&KitError::not_agreed(name, true))),
         Err(error) if error.code == KitCode::UnknownTool => {
             Err(RpcError::params(error.message.clone()).with(error.to_json()))
         }

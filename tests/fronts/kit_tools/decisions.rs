@@ -64,3 +64,33 @@ fn spans_of_calls_say_what_a_person_decided() {
         }
     });
 }
+
+#[test]
+fn a_call_about_which_nobody_decides_in_time_is_not_rejected_by_a_person() {
+    run(async {
+        let options = IN_PLACE.replace(":resume", ":timeout \"1s\" :resume");
+        let turns = format!("{} \"done\"", calls(&["slack__send"]));
+        let project = Project::with(&turns);
+        project.commit(SLUG, &agent(&options)).await;
+        let id = project.start(&agent(&options)).await;
+        let execute = async || {
+            let observer = Rc::new(NoObserver);
+            let options = ExecuteOptions::default();
+            project.engine.execute(&id, observer, options).await
+        };
+        execute().await.expect("it waits");
+        tokio::time::sleep(std::time::Duration::from_millis(1100)).await;
+        execute().await.expect("it ends");
+        let span = span(&project, id.as_str()).await;
+        assert_eq!(
+            span["attributes"]["flowstone.approval"], "unanswered",
+            "{span:#}"
+        );
+        assert_eq!(span["status_code"], "STATUS_CODE_ERROR", "{span:#}");
+        let message = span["status_message"].as_str().unwrap_or_default();
+        assert!(
+            message.contains("in time") && !message.contains("rejected"),
+            "{span:#}"
+        );
+    });
+}

@@ -144,6 +144,11 @@ impl Project {
 
     /// Calls a tool, without asking anybody. An error is the object that doors answer.
     pub async fn call(&self, tool: &Tool, arguments: Json) -> Json {
+        self.call_on(SLUG, tool, arguments).await
+    }
+
+    /// As [`Project::call`], with another flow.
+    pub async fn call_on(&self, slug: &str, tool: &Tool, arguments: Json) -> Json {
         let catalog = Catalog::new(Vec::new());
         let origin = Origin::default();
         let permissions =
@@ -153,7 +158,7 @@ impl Project {
             catalog: &catalog,
             backend: &Known,
             workspace: DEFAULT_WORKSPACE,
-            bound: Some(SLUG),
+            bound: Some(slug),
             token: &self.token,
             origin: &origin,
             permissions: &permissions,

@@ -2,7 +2,7 @@
 
 use flowstone_fronts::kit::tools::{
     annotate_trace, commit_revision, create_schedule, discover_tools, list_connections,
-    request_connection,
+    request_connection, test_run,
 };
 use flowstone_project::registry::FlowRegistry;
 use serde_json::{Value as Json, json};
@@ -57,8 +57,22 @@ fn an_address_that_a_program_wrote_is_not_used_until_a_person_confirms_it() {
         assert_eq!(answer["code"], "connection_not_ready", "{answer}");
         assert_eq!(answer["details"]["base_url"], ADDRESS);
         let timer = json!({"data": {"event_key": "a.b", "schedule": "0 9 * * *"}});
-        let answer = project.call(&create_schedule::TOOL, timer).await;
+        let answer = project.call(&create_schedule::TOOL, timer.clone()).await;
         assert_eq!(answer["code"], "connection_not_ready", "{answer}");
+        // Neither does a flow that calls this one: directly, or through a flow between.
+        for (caller, body) in [
+            ("near", format!("(flow/call-flow :{SLUG} {{}})")),
+            ("far", "(flow/step :fanout :f {:items [{:type :call-flow :flow-slug \"near\" :input {}}]})".to_owned()),
+        ] {
+            let text = format!("{{:slug :{caller} :flow '{body}}}");
+            project.commit(caller, &text).await;
+            let calls = [(&test_run::TOOL, json!({"inputs": {}})), (&create_schedule::TOOL, timer.clone())];
+            for (tool, arguments) in calls {
+                let answer = project.call_on(caller, tool, arguments).await;
+                assert_eq!(answer["code"], "connection_not_ready", "{caller}: {answer}");
+                assert_eq!(answer["details"]["flow"], SLUG, "{caller}: {answer}");
+            }
+        }
         // A release is the act of a person.
         let registry = FlowRegistry::new(&project.stores, project.engine.now_ms());
         registry
@@ -85,12 +99,19 @@ fn an_address_of_a_person_is_theirs() {
 fn a_call_that_cannot_be_made_is_refused_before_a_person_is_asked() {
     run(async {
         let project = Project::with("\"x\"");
-        project.commit(SLUG, "{:slug :mail :flow '1}").await;
+        let made = json!({"delta": delta("{:slug :mail :flow '1}")});
+        let made = project.call(&commit_revision::TOOL, made).await;
         let stale =
             json!({"base_revision_id": "rev_old", "delta": delta("{:slug :mail :flow '2}")});
         assert_eq!(
             project.question(&commit_revision::TOOL, stale).await,
             "revision_conflict"
+        );
+        let outside = json!({"base_revision_id": made["revision"]["id"],
+            "delta": {"set": {"parameters": {"files": {"../x.md": "text"}}}}});
+        assert_eq!(
+            project.question(&commit_revision::TOOL, outside).await,
+            "invalid_arguments"
         );
         let wrong = json!({"data": {"event_key": "a.b", "schedule": "every day"}});
         assert_eq!(

@@ -122,7 +122,7 @@ impl Integrations {
     /// When the store cannot be read.
     pub async fn of(cx: &KitCall<'_>, flow: Option<&Flow>) -> Result<Integrations, KitError> {
         let unconfirmed = match flow {
-            Some(flow) => unconfirmed::of_flow(cx, flow).await?,
+            Some(flow) => unconfirmed::of_bound(cx, flow).await?,
             None => Vec::new(),
         };
         let flows: Vec<&Flow> = flow.into_iter().collect();

@@ -1,5 +1,6 @@
 //! `commit_revision`: a new version of the bound flow, made of the newest one and a delta.
 
+use flowstone_model::registry::Manifest;
 use flowstone_model::token::Scope;
 use flowstone_project::registry::{
     Added, Base, FlowRegistry, NewCommit, RegistryError, VersionFiles, VersionRef, VersionRow,
@@ -107,6 +108,7 @@ async fn changed(cx: &KitCall<'_>, arguments: &Arguments) -> Result<Change, KitE
             "the flow does not exist yet: its first revision needs `flow.edn`",
         ));
     }
+    Manifest::of(&files).map_err(RegistryError::Files)?;
     cx.engine.read_registered().await?;
     let warnings = check_version(slug, &files, |session, texts| {
         cx.engine.check_version(session, slug, texts)

@@ -7,7 +7,7 @@ use flowstone_engine::ids::RunId;
 use flowstone_engine::observer::NoObserver;
 use flowstone_engine::test_runs::{Evidence, LONGEST, TestEnd, TestRefusal, TestRun, TestStart};
 use flowstone_engine::{EngineError, Interrupt, TestMode};
-use flowstone_flow::definition::{Flow, InputError};
+use flowstone_flow::definition::{Flow, InputError, coerce_input};
 use flowstone_flow::flow::LoadedFlow;
 use flowstone_lang::session::Session;
 use flowstone_model::codec;
@@ -138,6 +138,7 @@ struct Test {
 async fn test_of(cx: &KitCall<'_>, arguments: &Arguments) -> Result<Test, KitError> {
     let loaded = prepared(cx, arguments.get("delta")).await?;
     let inputs = checked_inputs(&loaded.flow, &arguments["inputs"])?;
+    coerce_input(&loaded.flow, None, &from_json(&inputs)).map_err(|error| wrong_input(&error))?;
     let known = match expected_name(arguments) {
         Some(given) => expected_tool(&loaded.flow, given)?,
         None => None,
