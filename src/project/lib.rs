@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 #![warn(unreachable_pub)]
 
+pub mod addresses;
 pub mod connections;
 pub mod flow_files;
 pub mod held;

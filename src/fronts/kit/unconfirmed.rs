@@ -1,30 +1,28 @@
 //! Addresses that programs wrote into the text of a flow, and that no person has confirmed.
 //!
-//! A slot of `:requires` may name its own `:base-url`. When a commit of the kit adds or changes such a slot, it is noted here, and
-//! the slot counts as unbound: nothing of the kit runs the flow, and the connection is asked for. A person confirms the address
-//! with an entry for the slot in `flowstone.edn`, or by releasing a version that has the slot as it is.
+//! A slot of `:requires` may name its own `:base-url`. When a program adds or changes such a slot, by a commit of the kit or from a
+//! run, it is noted, and the slot counts as unbound: nothing of the kit runs the flow, and the connection is asked for. A person confirms the address
+//! with an entry for the slot in `flowstone.edn`, or by releasing a version that has the slot as it is; a release by the token that
+//! wrote the address confirms nothing.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use flowstone_engine::codec;
 use flowstone_flow::definition::{Flow, is_identifier};
 use flowstone_flow::flow::name_of;
 use flowstone_lang::value::Value;
 use flowstone_model::json::items;
 use flowstone_model::registry::{Target, VersionFiles};
+use flowstone_project::addresses::{self, addressed};
 use flowstone_project::registry::{RegistryError, VersionRef};
 use serde_json::{Value as Json, json};
 
 use super::context::KitCall;
 use super::error::KitError;
 use super::flows::{bound_flow, flow_named, flow_of};
-use crate::rows::Rows;
 
-/// The slots that commits of the kit wrote, by workspace, flow and slot.
-const SLOTS: Rows = Rows("flowstone_kit_slots");
-/// The keys of a slot that say where it leads, and with what.
-const KEYS: [&str; 4] = ["type", "backend", "base-url", "auth"];
+/// The name of the owner's token.
+const OWNER: &str = "owner";
 
 /// A slot whose address nobody has confirmed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,12 +55,9 @@ pub async fn note(
     let Some(new) = flow_of(cx, slug, files.clone()) else {
         return Ok(Vec::new());
     };
-    for (slot, text) in addressed(&new) {
-        if old.as_ref().and_then(|old| slot_text(old, &slot)).as_ref() != Some(&text) {
-            let row = json!({"flow": slug, "slot": slot, "text": text});
-            SLOTS.put(cx.engine, &key(cx, slug, &slot), &row).await?;
-        }
-    }
+    let place = (cx.engine.stores(), cx.engine.now_ms());
+    let by = cx.token.attributed_to();
+    addresses::note(place, (cx.workspace, slug), (old.as_deref(), &new), by).await?;
     let found = of_flow(cx, slug, &new).await?;
     let warnings = found.iter().map(|slot| {
         json!({
@@ -89,32 +84,36 @@ pub async fn of_bound(cx: &KitCall<'_>, flow: &Flow) -> Result<Vec<Unconfirmed>,
 async fn of_flow(cx: &KitCall<'_>, slug: &str, flow: &Flow) -> Result<Vec<Unconfirmed>, KitError> {
     let mut found = Vec::new();
     let mut live = None;
-    for (slot, text) in addressed(flow) {
-        if is_described(cx, &slot) {
+    for slot in addressed(flow) {
+        if is_described(cx, &slot.slot) {
             continue;
         }
-        let noted = SLOTS.get(cx.engine, &key(cx, slug, &slot)).await?;
-        if noted.is_none_or(|row| row["text"] != json!(text)) {
+        let of = (cx.workspace, slug);
+        let Some(writer) = addresses::writer(cx.engine.stores(), of, &slot).await? else {
             continue;
-        }
+        };
         let live = match &live {
             Some(live) => live,
             None => live.insert(live_flow(cx, slug).await?),
         };
-        if live
-            .as_ref()
-            .and_then(|live| slot_text(live, &slot))
-            .as_ref()
-            == Some(&text)
-        {
-            continue;
-        }
-        found.push(Unconfirmed {
-            base_url: base_url(flow, &slot).unwrap_or_default(),
-            slot,
+        let is_released = live.as_ref().is_some_and(|(live, by)| {
+            addresses::find(live, &slot.slot).is_some_and(|it| it.text == slot.text)
+                && may_confirm(by, &writer)
         });
+        if !is_released {
+            found.push(Unconfirmed {
+                slot: slot.slot,
+                base_url: slot.base_url,
+            });
+        }
     }
     Ok(found)
+}
+
+/// Tells whether a release confirms what a program wrote: not if the program's own token made it. The owner's token is that of
+/// a person and of the programs that the person starts, and cannot be told apart.
+fn may_confirm(by: &str, writer: &str) -> bool {
+    by != writer || by == OWNER
 }
 
 /// Refuses to run the bound flow if it has such a slot, or may call a flow that has one.
@@ -126,8 +125,8 @@ pub async fn check(cx: &KitCall<'_>, flow: &Flow) -> Result<(), KitError> {
     if let Some(found) = of_flow(cx, slug, flow).await?.first() {
         return Err(refused(found, None));
     }
-    let noted = SLOTS.list_under(cx.engine, &prefix(cx)).await?;
-    if noted.iter().all(|row| row["flow"] == slug) {
+    let noted = addresses::flows(cx.engine.stores(), cx.workspace).await?;
+    if noted.iter().all(|noted| noted == slug) {
         return Ok(());
     }
     let mut seen = BTreeSet::from([slug.to_owned()]);
@@ -202,29 +201,6 @@ pub async fn check_bound(cx: &KitCall<'_>) -> Result<(), KitError> {
     }
 }
 
-/// Returns the slots that name an address, with their texts.
-fn addressed(flow: &Flow) -> Vec<(String, String)> {
-    let entries = flow.requires.as_vector().into_iter();
-    let entries = entries.flat_map(|entries| entries.iter());
-    let names = entries.filter_map(|entry| Some(entry.get("slot").and_then(name_of)?.to_string()));
-    names
-        .filter(|slot| base_url(flow, slot).is_some())
-        .filter_map(|slot| Some((slot.clone(), slot_text(flow, &slot)?)))
-        .collect()
-}
-
-fn base_url(flow: &Flow, slot: &str) -> Option<String> {
-    let url = flow.requirement(slot)?.get("base-url")?;
-    url.as_str().map(|url| url.to_string())
-}
-
-/// Returns where a slot leads, as EDN text.
-fn slot_text(flow: &Flow, slot: &str) -> Option<String> {
-    let entry = flow.requirement(slot)?;
-    let parts = KEYS.map(|key| entry.get(key).cloned().unwrap_or(Value::Nil));
-    codec::encode(&Value::vector(parts)).ok()
-}
-
 /// Tells whether the settings say where a slot leads.
 fn is_described(cx: &KitCall<'_>, slot: &str) -> bool {
     let settings = cx.engine.settings();
@@ -237,8 +213,8 @@ fn is_described(cx: &KitCall<'_>, slot: &str) -> bool {
     inline.is_some_and(has_address) || entry.is_some_and(has_address)
 }
 
-/// Returns the released version of a flow.
-async fn live_flow(cx: &KitCall<'_>, slug: &str) -> Result<Option<Rc<Flow>>, KitError> {
+/// Returns the released version of a flow, and who released it.
+async fn live_flow(cx: &KitCall<'_>, slug: &str) -> Result<Option<(Rc<Flow>, String)>, KitError> {
     let registry = cx.registry();
     let live = VersionRef::Target(Target::Live);
     let row = match registry.version(slug, &live).await {
@@ -251,13 +227,7 @@ async fn live_flow(cx: &KitCall<'_>, slug: &str) -> Result<Option<Rc<Flow>>, Kit
         Err(error) => return Err(error.into()),
     };
     let files = registry.files(&row).await?;
-    Ok(flow_of(cx, slug, files))
-}
-
-fn key(cx: &KitCall<'_>, flow: &str, slot: &str) -> String {
-    format!("{}{flow}/{slot}", prefix(cx))
-}
-
-fn prefix(cx: &KitCall<'_>) -> String {
-    format!("{}/", cx.workspace)
+    let releases = registry.releases(slug, 1).await?;
+    let by = releases.into_iter().next().map(|it| it.author);
+    Ok(flow_of(cx, slug, files).map(|flow| (flow, by.unwrap_or_default())))
 }

@@ -336,7 +336,12 @@ pub(super) fn called(args: &Kit, app: &'static dyn App) -> Result<Result<Json, K
         let called = perform(cx, (token, door), wanted(first)).await;
         let called = match called {
             Ok(Called::Ask(question)) if args.yes || agrees(&question) => {
-                perform(cx, (token, door), wanted(Agreed::ToDigest(question.digest))).await
+                let agreed = Agreed::ToDigest(question.digest);
+                match perform(cx, (token, door), wanted(agreed)).await {
+                    // What the call would do changed while the person was asked.
+                    Ok(Called::Ask(question)) => Err(KitError::not_agreed(question.tool, true)),
+                    called => called,
+                }
             }
             called => called,
         };

@@ -188,7 +188,11 @@ async fn call(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
-    perform(server, caller, name, (headers, body)).await
+    let door = KitDoor {
+        is_for_model: true,
+        ..door(&server, &caller, &headers)?
+    };
+    perform((server, caller, door), name, (headers, body)).await
 }
 
 async fn query_spans(
@@ -197,17 +201,17 @@ async fn query_spans(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
-    perform(server, caller, "query_spans".to_owned(), (headers, body)).await
+    let door = door(&server, &caller, &headers)?;
+    let name = "query_spans".to_owned();
+    perform((server, caller, door), name, (headers, body)).await
 }
 
 async fn perform(
-    server: Shared,
-    caller: Caller,
+    (server, caller, door): (Shared, Caller, KitDoor),
     name: String,
     (headers, body): (HeaderMap, Body),
 ) -> Result<Response, Problem> {
     let arguments = read(&headers, body).await?;
-    let door = door(&server, &caller, &headers)?;
     let wanted = Wanted {
         name,
         arguments,

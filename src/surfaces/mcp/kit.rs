@@ -166,7 +166,8 @@ fn response(params: &Map<String, Json>) -> Option<(&Json, &str)> {
 }
 
 fn is_accepted(answer: &Json) -> bool {
-    answer["action"] == json!("accept") && answer["content"]["allow"] != json!(false)
+    let allow = answer.get("content").and_then(|it| it.get("allow"));
+    answer["action"] == json!("accept") && allow.is_none_or(|allow| *allow == json!(true))
 }
 
 fn elicitation(question: &Question) -> Json {

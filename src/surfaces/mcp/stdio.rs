@@ -25,6 +25,8 @@ use crate::kit::KitDoor;
 const MESSAGE_MAX: u64 = 10 << 20;
 /// How long responses may take after the client has closed its end.
 const LAST: Duration = Duration::from_secs(60);
+/// The same for the tools of the build kit: a test does not run on for a caller who has left.
+const LAST_OF_KIT: Duration = Duration::from_secs(5);
 /// Maximum number of messages that wait to be read or written.
 const BACKLOG: usize = 64;
 
@@ -67,9 +69,13 @@ pub(crate) async fn talk(
     }
     // A client that only wrote its requests still gets its responses. Without a session, its messages end.
     talk.session = None;
+    let last = match talk.kit {
+        Some(_) => LAST_OF_KIT,
+        None => LAST,
+    };
     let rest = async { while talk.work.join_next().await.is_some() {} };
     tokio::select! {
-        _ = tokio::time::timeout(LAST, rest) => {}
+        _ = tokio::time::timeout(last, rest) => {}
         () = server.interrupt.wait() => {}
     }
     drop(talk);

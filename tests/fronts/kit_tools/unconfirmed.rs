@@ -1,5 +1,10 @@
 //! Addresses that programs write into a flow, and what has to be right before a person is asked.
 
+use std::rc::Rc;
+
+use flowstone_engine::ExecuteOptions;
+use flowstone_engine::observer::NoObserver;
+use flowstone_engine::ports::RunStatus;
 use flowstone_fronts::kit::tools::{
     annotate_trace, commit_revision, create_schedule, discover_tools, list_connections,
     request_connection, test_run,
@@ -76,7 +81,7 @@ fn an_address_that_a_program_wrote_is_not_used_until_a_person_confirms_it() {
         // A release is the act of a person.
         let registry = FlowRegistry::new(&project.stores, project.engine.now_ms());
         registry
-            .release(SLUG, Some(1), ("test", ""))
+            .release(SLUG, Some(1), ("somebody", ""))
             .await
             .expect("it is released");
         assert_eq!(state(&project).await, "ready");
@@ -138,5 +143,67 @@ fn a_call_that_cannot_be_made_is_refused_before_a_person_is_asked() {
             project.question(&annotate_trace::TOOL, note).await,
             "no_trace"
         );
+    });
+}
+
+#[test]
+fn a_commit_that_fails_confirms_nothing() {
+    run(async {
+        let project = Project::with("\"x\"");
+        let slot = |address: &str| {
+            format!(
+                "{{:slot :model :type :http-api :backend :openai :base-url \"{address}\" :auth {{:type :none}}}}"
+            )
+        };
+        let given = json!({"delta": delta(&text(&slot(ADDRESS)))});
+        let made = project.call(&commit_revision::TOOL, given).await;
+        let other = text(&slot("http://127.0.0.1:10/v1"));
+        let message = "x".repeat(100_000);
+        let failing = json!({"base_revision_id": made["revision"]["id"], "delta": delta(&other), "message": message});
+        let refused = project.call(&commit_revision::TOOL, failing).await;
+        assert_eq!(refused["code"], "invalid_arguments", "{refused}");
+        assert_eq!(state(&project).await, "needs_input");
+        let answer = project.test(json!({"inputs": {}})).await;
+        assert_eq!(answer["code"], "connection_not_ready", "{answer}");
+    });
+}
+
+#[test]
+fn the_token_that_wrote_an_address_cannot_confirm_it() {
+    run(async {
+        let project = Project::with("\"x\"");
+        let slot = format!(
+            "{{:slot :model :type :http-api :backend :openai :base-url \"{ADDRESS}\" :auth {{:type :none}}}}"
+        );
+        let given = json!({"delta": delta(&text(&slot))});
+        project.call(&commit_revision::TOOL, given).await;
+        let registry = FlowRegistry::new(&project.stores, project.engine.now_ms());
+        let own = project.token.attributed_to();
+        let released = registry.release(SLUG, Some(1), (own, "")).await;
+        released.expect("it is released");
+        assert_eq!(state(&project).await, "needs_input");
+    });
+}
+
+#[test]
+fn an_address_that_a_run_wrote_is_not_confirmed() {
+    run(async {
+        let project = Project::with("\"x\"");
+        let slot = format!(
+            "{{:slot :model :type :http-api :backend :openai :base-url \"{ADDRESS}\" :auth {{:type :none}}}}"
+        );
+        let literal = flowstone_model::codec::encode(&text(&slot).into()).expect("EDN");
+        let writes = format!(
+            "{{:slug :writer :flow '(flow/step :workspace :push {{:op :flows/push-draft :mutations :draft-only :args {{:flow-literal {literal}}}}})}}"
+        );
+        let id = project.start(&writes).await;
+        let (observer, options) = (Rc::new(NoObserver), ExecuteOptions::default());
+        let ended = project.engine.execute(&id, observer, options).await;
+        ended.expect("it ends");
+        let row = project.engine.run(&id).await.expect("the run");
+        assert_eq!(row.status, RunStatus::Completed, "{:?}", row.error);
+        assert_eq!(state(&project).await, "needs_input");
+        let answer = project.test(json!({"inputs": {}})).await;
+        assert_eq!(answer["code"], "connection_not_ready", "{answer}");
     });
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use flowstone_engine::disk::{self, InProject};
+use flowstone_flow::definition::Flow;
 use flowstone_flow::flow::LoadedFlow;
 use flowstone_flow::step::{StepContext, StepError};
 use flowstone_lang::session::Session;
@@ -11,10 +12,11 @@ use flowstone_model::diagnostic::Severity;
 use flowstone_model::registry::{Added, Base, MAIN_FILE, VersionFiles};
 
 use super::super::args::Args;
-use super::super::facts;
+use super::super::{facts, of_engine};
 use super::registered::{of_registry, registry};
+use crate::addresses;
 use crate::flow_files::{self as flows, TextFinding, text_findings};
-use crate::registry::{FlowRegistry, NewCommit, VersionRef, files_of, texts};
+use crate::registry::{DEFAULT_WORKSPACE, FlowRegistry, NewCommit, VersionRef, files_of, texts};
 
 /// How many findings are told.
 const TOLD: usize = 10;
@@ -50,6 +52,7 @@ pub(in crate::workspace) async fn push_draft(
         None if is_known => Base::OfPlace,
         None => Base::Nothing,
     };
+    note_addresses(cx, &registry, &loaded.flow, &new.author).await?;
     let added = registry.commit(new).await.map_err(of_registry)?;
     let version = added.version();
     let is_warning = |finding: &&TextFinding| finding.severity != Severity::Error;
@@ -73,6 +76,30 @@ pub(in crate::workspace) async fn push_draft(
             },
         ),
     ]))
+}
+
+/// Notes the addresses that the run writes into the flow: no person has confirmed them.
+async fn note_addresses(
+    cx: &StepContext,
+    registry: &FlowRegistry,
+    flow: &Flow,
+    by: &str,
+) -> Result<(), StepError> {
+    let slug = &*flow.slug;
+    let before = match registry.find(slug).await.map_err(of_registry)? {
+        Some(row) => {
+            let head = VersionRef::Number(row.head);
+            let head = registry.version(slug, &head).await.map_err(of_registry)?;
+            let files = registry.files(&head).await.map_err(of_registry)?;
+            let texts = texts(&files).map_err(of_registry)?;
+            disk::load_version(&Session::new(), slug, &texts).loaded
+        }
+        None => None,
+    };
+    let before = before.as_ref().map(|before| &*before.flow);
+    let place = (cx.stores()?, cx.now_ms());
+    let noted = addresses::note(place, (DEFAULT_WORKSPACE, slug), (before, flow), by);
+    noted.await.map_err(of_engine)
 }
 
 /// Checks a text with the files that it includes: those of the version that it was made from, or those of the project.
