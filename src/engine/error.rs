@@ -227,10 +227,7 @@ impl EngineError {
                  `flowstone run FILE --new` starts another"
             ),
             EngineError::Installation { hint, .. } => return hint.clone(),
-            EngineError::NoSuchSchedule { known, .. } if known.is_empty() => {
-                "`flowstone serve` reads the schedules from the flows".to_owned()
-            }
-            EngineError::NoSuchSchedule { known, .. } => format!("known: {}", known.join(", ")),
+            EngineError::NoSuchSchedule { known, .. } => known_schedules(known),
             EngineError::OtherFlow { flow, .. } => {
                 format!("give the file its slug again, `:slug :{flow}`, or name the file of that flow")
             }
@@ -294,6 +291,13 @@ impl EngineError {
                 return None;
             }
         })
+    }
+}
+
+fn known_schedules(known: &[String]) -> String {
+    match known {
+        [] => "`flowstone serve` reads the schedules from the flows".to_owned(),
+        known => format!("known: {}", known.join(", ")),
     }
 }
 

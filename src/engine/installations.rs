@@ -70,7 +70,7 @@ impl Engine {
         let checked = self.version_flow(session, &version, Some(Target::Live));
         let checked = checked.await?;
         let started = match checked.loaded.as_ref().filter(|_| !checked.has_errors()) {
-            Some(loaded) => home.to_start(&loaded.flow, &row)?,
+            Some(loaded) => home.start_of(&loaded.flow, &row)?,
             None => unstarted(&row),
         };
         Ok((checked, started))
@@ -197,7 +197,7 @@ impl InstallationHome<'_> {
     ///
     /// # Errors
     /// When it is not complete.
-    pub(crate) fn to_start(
+    pub(crate) fn start_of(
         &self,
         flow: &Flow,
         row: &InstallationRow,

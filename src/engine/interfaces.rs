@@ -144,7 +144,7 @@ impl Engine {
         let connections = self.services.settings.get("connections")?.as_map()?;
         let mut all = connections.iter();
         let (_, record) = all.find(|(key, _)| name_of(key).is_some_and(|key| *key == **bound))?;
-        self.secret_text(&*named(record, "secret-ref")?)
+        self.secret_text(&named(record, "secret-ref")?)
     }
 
     fn prove_by(

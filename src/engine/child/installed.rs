@@ -61,7 +61,7 @@ pub(super) async fn find(
     let found = home.in_use(row, load).await.map_err(refused);
     let (row, version) = found?;
     let loaded = load(&version).await.map_err(refused)?;
-    let started = home.to_start(&loaded.flow, &row).map_err(refused)?;
+    let started = home.start_of(&loaded.flow, &row).map_err(refused)?;
     Ok((loaded, started))
 }
 
