@@ -76,6 +76,7 @@ mod gallery;
 mod graph;
 #[cfg(unix)]
 mod graph_access;
+mod graph_arguments;
 #[cfg(unix)]
 mod graph_called;
 #[cfg(unix)]

@@ -114,7 +114,7 @@ impl Feeds {
             after,
             detail,
             folds: HashMap::new(),
-            noticed: None,
+            noticed: &[],
         }
     }
 
@@ -294,17 +294,17 @@ pub struct ProjectFeed {
     detail: FeedDetail,
     /// By run, where entries are read, too.
     folds: HashMap<RunId, Fold>,
-    /// The beginning of the external ids of runs whose ends are noticed.
-    noticed: Option<&'static str>,
+    /// The beginnings of the external ids of runs whose ends are noticed.
+    noticed: &'static [&'static str],
 }
 
 impl ProjectFeed {
-    /// Returns the same reader, which also lists the ended runs whose external id begins with a text. The reader has the row
-    /// of each ended run in its hands, so this costs nothing.
+    /// Returns the same reader, which also lists the ended runs whose external id begins with one of some texts. The reader
+    /// has the row of each ended run in its hands, so this costs nothing.
     #[must_use]
-    pub fn noticing(self, prefix: &'static str) -> ProjectFeed {
+    pub fn noticing(self, prefixes: &'static [&'static str]) -> ProjectFeed {
         ProjectFeed {
-            noticed: Some(prefix),
+            noticed: prefixes,
             ..self
         }
     }
@@ -353,9 +353,8 @@ impl ProjectFeed {
     }
 
     fn is_noticed(&self, row: &RunRow) -> bool {
-        let name = row.external_id.as_deref();
-        let found = self.noticed.zip(name);
-        found.is_some_and(|(prefix, name)| name.starts_with(prefix))
+        let name = row.external_id.as_deref().unwrap_or_default();
+        self.noticed.iter().any(|prefix| name.starts_with(prefix))
     }
 
     async fn row(&self, run: &RunId, item: &FeedItem) -> Result<Option<RunRow>, StoreError> {

@@ -30,6 +30,7 @@ pub mod validate;
 pub mod webhooks;
 
 pub use format::GraphFormat;
+pub use offered::missing_at_servers;
 
 /// The codes of errors of this front, as in `docs/errors`.
 pub mod codes {

@@ -589,10 +589,18 @@ fn choice(fields: Fields<'_>, all: bool) -> Result<RowChoice, StepError> {
         .collect();
     match (given.as_slice(), all) {
         ([], true) => Ok(RowChoice::All),
-        (["key"], false) => Ok(RowChoice::Key(cells::row(
-            fields.get("key").unwrap_or(&Value::Nil),
-            ":key",
-        )?)),
+        (["key"], false) => {
+            let key = fields.get("key").unwrap_or(&Value::Nil);
+            if key
+                .as_map()
+                .is_some_and(|cells| cells.iter().next().is_none())
+            {
+                let message = "`:key` is empty, which would mean every row";
+                return Err(StepError::config("E0764", message)
+                    .hint("name the cells that identify the row: `:key {:id 7}`"));
+            }
+            Ok(RowChoice::Key(cells::row(key, ":key")?))
+        }
         (["row-id"], false) => Ok(RowChoice::Id(
             fields.int("row-id", 0, i64::MAX)?.unwrap_or(0),
         )),

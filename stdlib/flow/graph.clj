@@ -1,5 +1,6 @@
 (ns flow.graph
-  "What flows made of graph specs call: templates, limits, model turns and tool calls of agents.")
+  "What flows made of graph specs call: templates, limits, model turns and tool calls of agents."
+  (:require [flow.arguments :as arguments]))
 
 (defn- fail
   "Ends the run with one of the reasons that clients of graph agents know."
@@ -34,12 +35,34 @@
               {:key path}))
       value)))
 
+(def ^:private most-in-order
+  "How many keys a map may have so that they are in the order in which they were written."
+  8)
+
+(defn- key-text [key]
+  (if (keyword? key) (subs (str key) 1) (str key)))
+
+(defn- ordered
+  "Returns a value with the keys of large maps in alphabetical order."
+  [value]
+  (cond
+    (map? value) (into (if (< most-in-order (count value))
+                         (sorted-map-by (fn [one other] (compare [(key-text one) (string? one)] [(key-text other) (string? other)])))
+                         {})
+                       (map (fn [[key item]] [key (ordered item)]))
+                       value)
+    (sequential? value) (mapv ordered value)
+    :else value))
+
 (defn- as-text [value]
-  (if (string? value) value (json/write-str value)))
+  (if (string? value) value (json/write-str (ordered value))))
 
 (defn render
   "Returns a template with the values of its paths in place of `{{ root.path }}`: texts as they are, other values as JSON.
-  data has the roots. A path that leads nowhere ends the run."
+  An object of more than 8 keys has them in alphabetical order. data has the roots. A path that leads nowhere ends the run."
+  {:examples '[[(flow.graph/render :a "{{ input.b }} {{ input }}" {:input {:b 1 :a 2}}) "1 {\"b\":1,\"a\":2}"]
+               [(flow.graph/render :a "{{ input }}" {:input {:i 1 :h 2 :g 3 :f 4 :e 5 :d 6 :c 7 :b 8 :a 9}})
+                "{\"a\":9,\"b\":8,\"c\":7,\"d\":6,\"e\":5,\"f\":4,\"g\":3,\"h\":2,\"i\":1}"]]}
   [node template data]
   (loop [out [], rest-of template]
     (let [open (clojure.string/index-of rest-of "{{")
@@ -96,6 +119,9 @@
    :limits limits
    :within within
    :tools tools
+   ;; As values, because a function that names them is compiled together with them, and those below are nested already.
+   :problems arguments/problems
+   :converted arguments/converted
    :steps (atom 0)
    :calls (atom 0)})
 
@@ -166,22 +192,53 @@
                         :validation [:map [:input :any]]})]
     (assoc (ended call "ok" {:result (:input answer)}) :human [(:input answer)])))
 
-(defn- unknown-argument
-  "Returns why a built-in tool refuses a call: an argument that it does not have, which would have no effect."
-  [{:keys [name source schema]} arguments]
-  (let [known (:properties schema)]
-    (when-let [unknown (when (= "builtin" source) (first (remove (fn [key] (contains? known key)) (keys arguments))))]
+(defn- wrong-names
+  "Returns why arguments of one-of do not go together: of each group of names, one is given."
+  [one-of arguments]
+  (first (keep (fn [names]
+                 (let [given (filter (fn [name] (some? (get arguments (keyword name)))) names)]
+                   (case (count given)
+                     0 (str "the argument `" (first names) "` is missing")
+                     1 nil
+                     (str "expected the argument `" (first names) "` or `" (second names) "`, got both"))))
+               one-of)))
+
+(defn- refused-by-builtin
+  "Returns why a built-in tool refuses a call: an argument that it does not have, which would have no effect, or one that it
+  lacks."
+  [{:keys [name schema one-of]} arguments]
+  (let [known (:properties schema)
+        missing (first (filter (fn [name] (nil? (get arguments (keyword name)))) (:required schema)))]
+    (if-let [unknown (first (remove (fn [key] (contains? known key)) (keys arguments)))]
       (str "the tool `" name "` has no argument `" (clojure.core/name unknown) "`: expected "
-           (clojure.string/join ", " (map clojure.core/name (keys known)))))))
+           (clojure.string/join ", " (map clojure.core/name (keys known))))
+      (cond
+        missing (str "the argument `" missing "` is missing")
+        (= {} (:key arguments)) "the argument `key` has no cells, which would mean every row"
+        :else (wrong-names one-of arguments)))))
+
+(defn- refused-arguments
+  "Returns why a tool refuses a call, so that nobody is asked about a call that cannot be made."
+  [{:keys [problems]} {:keys [name source schema] :as tool} arguments]
+  (if (= "builtin" source)
+    (refused-by-builtin tool arguments)
+    (when-let [problems (seq (problems schema arguments))]
+      (str "the arguments of the tool `" name "` do not fit its schema: " (clojure.string/join "; " problems)))))
+
+(defn- fitting
+  "Returns arguments in the types of the schema of a tool."
+  [{:keys [converted]} {:keys [source schema]} arguments]
+  (if (contains? #{nil "builtin"} source) arguments (converted schema arguments)))
 
 (defn- numbered
   "Returns a requested call with its step and tool, and counts it."
-  [{:keys [calls limits]} node turn offered idx {:keys [tool-call-id name arguments arguments-text]}]
+  [{:keys [calls limits] :as run} node turn offered idx {:keys [tool-call-id name arguments arguments-text]}]
   (let [tool (get offered name)
+        args (fitting run tool (or arguments {}))
         over? (> (swap! calls inc) (:calls limits))]
     {:id (or tool-call-id (str (clojure.core/name node) "-" turn "-" (inc idx)))
      :name name
-     :args (or arguments {})
+     :args args
      :source (:source tool)
      :step (keyword (str (clojure.core/name node) "." turn "." (inc idx)))
      :tool tool
@@ -189,7 +246,7 @@
                 over? ["budget" (str "not performed: the run may make " (:calls limits) " tool calls")]
                 (nil? tool) ["error" (str "there is no tool `" name "`")]
                 arguments-text ["error" "the arguments are not JSON"]
-                :else (when-let [why (unknown-argument tool arguments)] ["error" why]))}))
+                :else (when-let [why (refused-arguments run tool args)] ["error" why]))}))
 
 (defn- asks? [{:keys [tool refusal]}]
   (and (not refusal) (or (:asks? tool) (:interrupt? tool))))
@@ -319,8 +376,11 @@
 (defn- row-key
   "Returns the cells that identify a row: `key`, or the cell `id`."
   [args]
-  (let [key (needed args :key :id)]
-    (if (map? key) key {:id key})))
+  (let [key (needed args :key :id)
+        cells (if (map? key) key {:id key})]
+    (when (empty? cells)
+      (throw (ex-info "the argument `key` has no cells, which would mean every row" {:kind :bad-input})))
+    cells))
 
 (defn- own-table
   "Refuses tables that hold agents, functions and servers."
@@ -385,9 +445,16 @@
     (flow/step :table id {:op :upsert :table table :rows [(merge key values)] :key-fields (vec (keys key)) :total-timeout within})))
 
 (defn delete-row
-  "Deletes the row with a key."
+  "Deletes the row with a key. Cells that several rows have are not a key."
   [id {:keys [table] :as args} within]
-  (flow/step :table id {:op :delete :table (own-table table) :key (row-key args) :total-timeout within}))
+  (let [table (own-table table)
+        key (row-key args)
+        found (flow/step :table (keyword (str (name id) ".found"))
+                         {:op :query :table table :where (conditions key) :page {:limit 2} :total-timeout within})]
+    (when (next (:rows found))
+      (throw (ex-info (str "the argument `key` fits several rows of the table `" table "`: name the cells of its key fields")
+                      {:kind :bad-input})))
+    (flow/step :table id {:op :delete :table table :key key :total-timeout within})))
 
 (defn user-lookup
   "Reads a person from the project's table `users`."

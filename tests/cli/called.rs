@@ -92,6 +92,9 @@ fn a_flow_calls_a_tree_which_waits_for_its_own_answers() {
     assert_eq!(ran.code, Some(3), "{ran:?}");
     let request = scratch.json_of(&["tree", "next", "v-1"]);
     assert_eq!(request["name"], "Ask", "{request}");
+    let document = scratch.run(&["tree", "export", "v-1"]).ok();
+    let document: Value = serde_json::from_str(&document).expect("JSON");
+    assert_eq!(document["tree_uri"], "trees/version.yaml", "{document}");
     assert_eq!(
         scratch.json_of(&["tree", "var", "v-1", "note"])["value"],
         "soon"

@@ -125,6 +125,41 @@ fn a_tool_that_the_server_does_not_have_makes_no_run() {
 }
 
 #[test]
+fn a_spec_in_a_file_is_checked_at_its_servers_before_it_runs() {
+    let graphs = Graphs::serve();
+    let server = server();
+    let id = register(&graphs, &server);
+    let of = |name: &str| {
+        let tool = json!({"source": "mcp", "server_id": id, "name": name});
+        let tools = json!({"mcp_servers": [{"server_id": id, "tools": [name]}]});
+        one(llm("SEARCH", &[tool]), tools).to_string()
+    };
+    graphs.scratch.write("lacks.json", of("delete_all"));
+    graphs.scratch.write("docs.json", of("search"));
+    let run = |file: &str| {
+        let input = "{\"message\": \"x\"}";
+        graphs
+            .scratch
+            .run(&["run", file, "--quiet", "--input", input])
+    };
+    let refused = run("lacks.json");
+    assert_eq!((refused.code, &*refused.out), (Some(1), ""), "{refused:?}");
+    assert!(
+        refused.err.contains("error[E1231]") && refused.err.contains("`delete_all` does not exist"),
+        "{refused:?}"
+    );
+    let runs = graphs.scratch.json_of(&["runs", "list"]);
+    assert_eq!(runs["runs"], json!([]));
+    let valid = graphs.scratch.run(&["graph", "validate", "lacks.json"]);
+    assert!(
+        valid.code == Some(0) && valid.err.contains("`delete_all` does not exist"),
+        "{valid:?}"
+    );
+    let ran = run("docs.json");
+    assert_eq!((ran.code, &*ran.out), (Some(0), "found\n"), "{ran:?}");
+}
+
+#[test]
 fn a_spec_may_name_a_server_by_its_name() {
     let graphs = Graphs::serve();
     let server = server();

@@ -171,3 +171,27 @@ fn the_time_of_a_run_bounds_all_attempts_of_its_steps() {
         (1, 2, 1)
     );
 }
+
+/// All attempts together, as the answer says. The server closes no connection and answers nothing.
+#[test]
+fn a_probe_of_a_silent_server_ends_within_one_limit() {
+    let silent = Server::start(|_, _| Answer::Hang(Vec::new()));
+    let graphs = Graphs::serve();
+    let created = graphs.post(
+        "/mcp-servers",
+        &json!({"name": "silent", "url": silent.url("/mcp")}),
+    );
+    let id = created.json()["server"]["id"]
+        .as_str()
+        .expect("an id")
+        .to_owned();
+    let begun = Instant::now();
+    let probed = graphs.post(&format!("/mcp-servers/{id}/probe"), &json!({}));
+    let lasted = begun.elapsed();
+    assert_eq!(probed.problem(), "502 E1242", "{probed:?}");
+    assert_eq!(
+        probed.json()["error"],
+        "the server did not list its tools within 20 s"
+    );
+    assert!(lasted < Duration::from_secs(25), "{lasted:?}");
+}

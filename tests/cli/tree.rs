@@ -518,6 +518,13 @@ fn a_person_drives_a_tree_by_commands() {
     let run = runs["runs"][0]["id"].as_str().expect("an id").to_owned();
     assert_eq!(runs["runs"][0]["status"], "waiting");
     assert_eq!(text(&["next", &run]), "instruct Test\n\nRun the tests.");
+    text(&["next", "run.json"]);
+    scratch.run(&["runs", "cancel", &run]).ok();
+    let said: Value = serde_json::from_str(&scratch.read("run.json")).expect("JSON");
+    assert_eq!(
+        (&said["status"], &said["ended"]),
+        (&json!("failed"), &json!("cancelled"))
+    );
     let memory = scratch.run(&["tree", "start", "trees/release.yaml", "memory://a"]);
     assert!(
         memory.err.contains("E1202") && memory.code == Some(1),

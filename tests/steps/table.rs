@@ -302,6 +302,10 @@ fn rows_are_written_by_key() {
                 "E0764 `:where` is empty, which would mean every row | write `:all true` instead",
             ),
             (
+                "{:op :delete :table \"t\" :key {}}",
+                "E0764 `:key` is empty, which would mean every row | name the cells that identify the row: `:key {:id 7}`",
+            ),
+            (
                 "{:op :delete :table \"t\"}",
                 "E0764 no row was chosen | give `:key {...}` or `:row-id n`; to delete also `:where [...]` or `:all true`",
             ),

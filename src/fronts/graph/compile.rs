@@ -6,9 +6,10 @@
 pub(crate) mod text;
 
 use flowstone_engine::codec::digest_bytes;
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 
-use super::known::{Known, Missing, Origin, Reach, Server, Tool};
+use super::builtin::Builtin;
+use super::known::{FunctionBody, FunctionTool, Known, Missing, Origin, Reach, Server, Tool};
 use super::models::{Chosen, Models};
 use super::shape::{Issue, Position};
 use super::spec::{Audience, GraphSpec, LlmNode, Node, ToolRef};
@@ -227,7 +228,7 @@ impl Flow<'_> {
         let mut rows = Vec::new();
         for used in &self.tools {
             if let Origin::Function(function) = &used.tool.origin
-                && let super::known::FunctionBody::Code(code) = &function.body
+                && let FunctionBody::Code(code) = &function.body
             {
                 let id = keyword(&function.name);
                 let row = format!("{{:id {id} :language :clojure :code {}}}", quoted(code));
@@ -432,20 +433,24 @@ impl Flow<'_> {
         };
         let (mut lines, call) = match &tool.origin {
             Origin::Builtin(builtin) => (
-                described(builtin.doc, &builtin.schema()),
+                [
+                    described(builtin.doc, &builtin.schema()),
+                    one_of(builtin).into_iter().collect(),
+                ]
+                .concat(),
                 match builtin.function {
                     Some(function) => format!(" :call flow.graph/{function}}}"),
                     None => " :interrupt? true}".to_owned(),
                 },
             ),
             Origin::Function(function) => (
-                described(&function.description, &function.input_schema),
+                described(&function.description, &accepted(function)),
                 match &function.body {
-                    super::known::FunctionBody::Code(_) => format!(
+                    FunctionBody::Code(_) => format!(
                         " :call (fn [id args within] (flow/step :function id {{:ref {} :input args :total-timeout within}}))}}",
                         keyword(&function.name)
                     ),
-                    super::known::FunctionBody::Flow { slug } => format!(
+                    FunctionBody::Flow { slug } => format!(
                         " :call (fn [id args within] (flow/step :call-flow id {{:flow-slug {} :input args :total-timeout within}}))}}",
                         keyword(slug)
                     ),
@@ -494,6 +499,25 @@ impl Flow<'_> {
     }
 }
 
+/// Returns the schema of the arguments that a function accepts. A flow gets also inputs that it does not declare.
+fn accepted(function: &FunctionTool) -> Json {
+    let mut schema = function.input_schema.clone();
+    if let (FunctionBody::Flow { .. }, Json::Object(members)) = (&function.body, &mut schema) {
+        members.shift_remove("additionalProperties");
+    }
+    schema
+}
+
+/// Returns the line with the arguments of a built-in tool that have two names, of which a call has one.
+fn one_of(builtin: &Builtin) -> Option<String> {
+    let groups = builtin.required().into_iter();
+    let groups: Vec<String> = groups
+        .filter(|names| names.len() > 1)
+        .map(|names| edn(&json!(names)))
+        .collect();
+    (!groups.is_empty()).then(|| format!(" :one-of [{}]", groups.join(" ")))
+}
+
 /// Returns the connection of a server, the transport of its adapter, and the slot that describes it.
 fn connection_of(server: &Server) -> (String, &'static str, Option<String>) {
     match &server.reach {
@@ -520,13 +544,16 @@ fn connection_of(server: &Server) -> (String, &'static str, Option<String>) {
     }
 }
 
+/// How long a server may take to list its tools, in seconds: all attempts together.
+pub(super) const PROBE_SECONDS: u64 = 20;
+
 /// Returns the text of a flow that requests the list of a server's tools.
 pub fn probe_flow(server: &Server) -> String {
     let (connection, transport, slot) = connection_of(server);
     let slot = slot.unwrap_or_default();
     let id = adapter(0);
     format!(
-        "{{:slug :mcp-probe :requires [{slot}] :mcp [{{:id {id} :connection {connection}{transport}}}] :flow '(flow/step :mcp :tools {{:op :list-tools :adapter {id} :timeout \"20s\"}})}}"
+        "{{:slug :mcp-probe :requires [{slot}] :mcp [{{:id {id} :connection {connection}{transport}}}] :flow '(flow/step :mcp :tools {{:op :list-tools :adapter {id} :total-timeout \"{PROBE_SECONDS}s\"}})}}"
     )
 }
 

@@ -21,11 +21,9 @@ use super::spec::{GraphSpec, Node, Source, ToolRef};
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Returns an issue for each tool that a visited node names and its MCP server does not have.
-pub(super) async fn missing_at_servers(
-    engine: &Engine,
-    spec: &GraphSpec,
-    known: &Known,
-) -> Vec<Issue> {
+///
+/// A server is asked as in the first step of a run. It may be slow to answer, so a caller asks only for a run that begins.
+pub async fn missing_at_servers(engine: &Engine, spec: &GraphSpec, known: &Known) -> Vec<Issue> {
     let mut lists: BTreeMap<&str, Option<BTreeSet<String>>> = BTreeMap::new();
     let mut issues = Vec::new();
     for (path, tool) in named(spec) {

@@ -13,7 +13,7 @@ use flowstone_model::json::{to_json, uuid_text};
 use serde_json::{Map, Value as Json, json};
 
 use super::codes;
-use super::compile::probe_flow;
+use super::compile::{PROBE_SECONDS, probe_flow};
 use super::error::{GraphError, Status};
 use super::known::Server;
 use super::project::server_of_row;
@@ -66,6 +66,9 @@ const SERVER: Shape = Shape::Object(&[
         "Overrides by tool, which only narrow.",
     ),
 ]);
+
+/// The code of the error of a step that reached its `:total-timeout`.
+const OUT_OF_TIME: &str = "E0531";
 
 /// Returns all servers, without credentials.
 ///
@@ -244,7 +247,16 @@ pub async fn probe(engine: &Engine, id: &str) -> Result<Json, GraphError> {
         .await?;
     match outcome {
         RunOutcome::Completed(value) => Ok(listed(&value)),
-        RunOutcome::Failed(failure) => Err(unreachable(failure.exception.display_text())),
+        RunOutcome::Failed(failure) => {
+            let exception = &failure.exception;
+            let code = exception.data.get("code").and_then(Value::as_str);
+            Err(match code {
+                Some(OUT_OF_TIME) => unreachable(&format!(
+                    "the server did not list its tools within {PROBE_SECONDS} s"
+                )),
+                _ => unreachable(exception.display_text()),
+            })
+        }
         RunOutcome::Waiting { .. }
         | RunOutcome::Cancelled { .. }
         | RunOutcome::Stuck { .. }

@@ -423,6 +423,19 @@ impl Shape {
     }
 }
 
+/// Lets a schema accept null, which counts as missing. A schema without a type accepts it already.
+fn admit_null(schema: &mut Map<String, Json>) {
+    if let Some(kind) = schema.get_mut("type") {
+        *kind = json!([kind.take(), "null"]);
+    }
+    if let Some(Json::Array(values)) = schema.get_mut("enum") {
+        values.push(Json::Null);
+    }
+    if let Some(Json::Array(variants)) = schema.get_mut("oneOf") {
+        variants.push(json!({"type": "null"}));
+    }
+}
+
 fn object_schema(members: &[Member], tag: Option<(&str, &str)>) -> Json {
     let mut properties = Map::new();
     let mut required = Vec::new();
@@ -433,6 +446,9 @@ fn object_schema(members: &[Member], tag: Option<(&str, &str)>) -> Json {
     for member in members {
         let mut schema = member.shape.schema();
         if let Json::Object(schema) = &mut schema {
+            if !member.is_required {
+                admit_null(schema);
+            }
             schema.insert("description".to_owned(), json!(member.doc));
         }
         properties.insert(member.name.to_owned(), schema);

@@ -20,6 +20,8 @@ const NODES_MAX: usize = 10_000;
 const STEPS_MAX: usize = 4 * 1024 * 1024;
 /// Maximum depth of nodes.
 const DEPTH_MAX: usize = 48;
+/// Maximum number of references between the root and a node. They nest nothing, so they do not count as levels of the tree.
+const REFERENCES_MAX: usize = 128;
 /// Maximum number of retries of one node.
 const RETRIES_MAX: u64 = 10_000;
 /// Maximum number of problems that are reported.
@@ -90,6 +92,7 @@ pub(super) fn check_from(
         nodes: 0,
         step_bytes: 0,
         open: Vec::new(),
+        references: 0,
     };
     let tree = reading.file(&file, &json);
     let checked = match tree {
@@ -141,8 +144,10 @@ struct Reading {
     warnings: Vec<String>,
     nodes: usize,
     step_bytes: usize,
-    /// The nodes that enclose the current one.
+    /// The nodes that enclose the current one, and the references that lead to it.
     open: Vec<Place>,
+    /// How many of `open` are references.
+    references: usize,
 }
 
 impl Reading {
@@ -166,7 +171,14 @@ impl Reading {
         let name = self.text(place, members, "name");
         match members.get("version") {
             Some(Json::String(_)) => {}
-            _ => self.problem(&place.at("version"), "must be a text, such as \"1.0.0\""),
+            found => {
+                let found = found.unwrap_or(&Json::Null);
+                self.wrong(
+                    &place.at("version"),
+                    found,
+                    "must be a text, such as \"1.0.0\"",
+                );
+            }
         }
         let description = self.description(place, members);
         let (dialect, var, constants) = self.state(place, members, true);
@@ -208,8 +220,8 @@ impl Reading {
         match members.get("description") {
             None | Some(Json::Null) => None,
             Some(Json::String(text)) => Some(text.trim().to_owned()),
-            Some(_) => {
-                self.problem(&place.at("description"), "must be a text");
+            Some(found) => {
+                self.wrong(&place.at("description"), found, "must be a text");
                 None
             }
         }
@@ -255,7 +267,14 @@ impl Reading {
                     "is not a store; the stores are `{}` and `{}`",
                     names[0], names[1]
                 );
-                self.problem(&place.at(key), &message);
+                match key.as_str() {
+                    "$ref" => self.wrong(
+                        &place,
+                        &Json::Object(state.clone()),
+                        "must be a map of stores",
+                    ),
+                    _ => self.problem(&place.at(key), &message),
+                }
             }
         }
         let [var, constants] = names.map(|name| self.store(&place.at(name), state.get(name)));
@@ -292,7 +311,7 @@ impl Reading {
         if self.step_bytes > STEPS_MAX {
             return None;
         }
-        if self.open.len() >= DEPTH_MAX {
+        if self.open.len() - self.references >= DEPTH_MAX {
             self.problem(place, &format!("is deeper than {DEPTH_MAX} nodes"));
             return None;
         }
@@ -404,7 +423,7 @@ impl Reading {
                 "must be a whole number from 1 to {RETRIES_MAX}, got `{}`",
                 cut(given)
             );
-            self.problem(&place.at("retries"), &message);
+            self.wrong(&place.at("retries"), given, &message);
         }
         retries.and_then(|retries| u32::try_from(retries).ok())
     }
@@ -463,8 +482,9 @@ impl Reading {
                 return None;
             }
             (None, None) => {
-                self.problem(
+                self.wrong(
                     place,
+                    json,
                     "has neither `evaluate` nor `instruct`; a step has exactly one",
                 );
                 return None;
@@ -503,9 +523,18 @@ impl Reading {
                 reference: reference.to_owned(),
             });
         }
+        if self.references >= REFERENCES_MAX {
+            self.problem(
+                &at,
+                &format!("is behind more than {REFERENCES_MAX} references"),
+            );
+            return None;
+        }
         // References to references may form a circle without a node in it.
         self.open.push(place.clone());
+        self.references += 1;
         let node = self.node(&target, &json);
+        self.references -= 1;
         self.open.pop();
         node
     }
@@ -582,7 +611,8 @@ impl Reading {
             None | Some(Json::Null) => "is missing",
             Some(_) => "must be a text",
         };
-        self.problem(&place.at(key), message);
+        let found = members.get(key).unwrap_or(&Json::Null);
+        self.wrong(&place.at(key), found, message);
         None
     }
 
@@ -590,6 +620,19 @@ impl Reading {
     fn keys(&mut self, place: &Place, members: &Map<String, Json>, known: &[&str]) {
         for key in members.keys().filter(|key| !known.contains(&key.as_str())) {
             self.warn(&place.at(key), "is not used");
+        }
+    }
+
+    /// Reports a value of the wrong kind. People who find a `$ref` in its place learn where references may be.
+    fn wrong(&mut self, place: &Place, found: &Json, message: &str) {
+        match found.get("$ref") {
+            Some(_) => self.problem(
+                place,
+                &format!(
+                    "{message}; a `$ref` can only be in place of a node, so write the value here"
+                ),
+            ),
+            None => self.problem(place, message),
         }
     }
 

@@ -18,10 +18,24 @@ const COLUMNS: usize = 110;
 
 /// Returns the text of the flow that runs a tree. `settings`: those of the project, which may bound how long a wait lasts.
 pub fn flow_text(tree: &Tree, settings: &Value) -> String {
+    text_of(tree, settings, None)
+}
+
+/// As [`flow_text`], for a tree that other flows call. `file`: its path from the project's folder, which the documents of its
+/// runs name.
+pub(super) fn called_flow_text(tree: &Tree, settings: &Value, file: &str) -> String {
+    text_of(tree, settings, Some(file))
+}
+
+fn text_of(tree: &Tree, settings: &Value, file: Option<&str>) -> String {
     let slug = flow_slug(tree);
     let name = edn(&Value::from(tree.name.as_str()));
     let description = match &tree.description {
         Some(text) => format!("\n :description {}", edn(&Value::from(text.as_str()))),
+        None => String::new(),
+    };
+    let tree_uri = match file {
+        Some(file) => format!(" :default {}", edn(&Value::from(file))),
         None => String::new(),
     };
     let data = data_text(tree, 23);
@@ -31,7 +45,7 @@ pub fn flow_text(tree: &Tree, settings: &Value) -> String {
  :name {name}{description}
  :invocations {{:default {{:inputs [{{:name :gate :type :boolean :default false}}
                                    {{:name :handle :type :string}}
-                                   {{:name :tree-uri :type :string}}
+                                   {{:name :tree-uri :type :string{tree_uri}}}
                                    {{:name :from :type :any}}
                                    {{:name :{VAR_INPUT} :type :any}}]}}}}
  :flow '(let [tree (quote {data})

@@ -4,7 +4,7 @@
 //! answer and a digest of its contents, so that a file that a crash left behind is written again, and an edited one is
 //! refused.
 
-use std::io::{Read as _, Write as _};
+use std::io::Read as _;
 
 use flowstone_engine::EngineError;
 use flowstone_engine::codec;
@@ -18,9 +18,10 @@ use super::driver::Trees;
 use super::error::TreeError;
 use super::handle::{Handle, HandleKind};
 use super::node::document_node;
-use super::position::Position;
+use super::position::{Position, ordered};
 
 mod import;
+mod temporary;
 mod written;
 
 pub(super) use import::import;
@@ -82,7 +83,11 @@ fn made(
         ("trace", Json::Array(trace)),
     ];
     let members = members.map(|(name, value)| (name.to_owned(), value));
-    Ok(Json::Object(Map::from_iter(members)))
+    let mut members = Map::from_iter(members);
+    if let Some(ended) = position.ended() {
+        members.insert("ended".to_owned(), json!(ended));
+    }
+    Ok(Json::Object(members))
 }
 
 /// Returns `$CONST` of a tree.
@@ -92,7 +97,7 @@ pub(super) fn constants(tree: &Value) -> Json {
 
 fn store(tree: &Value, name: &str) -> Json {
     match tree.get(name).map(to_json) {
-        Some(Ok(Json::Object(store))) => Json::Object(store),
+        Some(Ok(Json::Object(store))) => ordered(Json::Object(store)),
         _ => json!({}),
     }
 }
@@ -179,6 +184,11 @@ pub(super) async fn write(
     let HandleKind::File(path) = &handle.kind else {
         return Ok(());
     };
+    let root = folder(trees, handle)?;
+    // A document that this process wrote last was written without a crash.
+    if before.as_ref().is_none_or(|before| before.place.is_none()) {
+        temporary::remove_stale(&root, path);
+    }
     let run = json!(position.run.id.as_str());
     let before = before.filter(|before| before.json[MARK]["run"] == run);
     let (mut json, place) = match before {
@@ -190,8 +200,7 @@ pub(super) async fn write(
     });
     let mut text = serde_json::to_string_pretty(&json).unwrap_or_default();
     text.push('\n');
-    let root = folder(trees, handle)?;
-    replace(&root, path, &text).map_err(|error| TreeError::Unwritable {
+    temporary::replace(&root, path, &text).map_err(|error| TreeError::Unwritable {
         uri: handle.uri.clone(),
         why: error.to_string(),
     })?;
@@ -219,7 +228,7 @@ async fn following(
     Ok((json, Some(place)))
 }
 
-/// Writes the document again if a crash left it behind its run.
+/// Writes the document again if it is behind its run: after a crash, or after an end that no driver brought about.
 pub(super) async fn catch_up(
     trees: &Trees<'_>,
     handle: &Handle,
@@ -229,7 +238,9 @@ pub(super) async fn catch_up(
     let is_current = before.as_ref().is_some_and(|before| {
         let mark = &before.json[MARK];
         let is_of_run = mark["run"].as_str() == Some(position.run.id.as_str());
-        is_of_run && mark["answers"].as_u64() == Some(position.answers)
+        let is_of_answers = mark["answers"].as_u64() == Some(position.answers);
+        // A run that is cancelled ends without an answer.
+        is_of_run && is_of_answers && before.json["status"] == *position.text("status")
     });
     if !is_current {
         return write(trees, handle, position, before).await;
@@ -324,28 +335,6 @@ fn folder(trees: &Trees<'_>, handle: &Handle) -> Result<Root, TreeError> {
         uri: handle.uri.clone(),
         why: error.to_string(),
     })
-}
-
-/// Replaces a file so that a reader sees the old text or the new one, also after a loss of power. The name itself is not
-/// synced: a text that is older than the journal is written again.
-fn replace(root: &Root, path: &str, text: &str) -> std::io::Result<()> {
-    let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
-    let process = std::process::id();
-    let temporary = match folder {
-        "" => format!(".{name}.{process}.tmp"),
-        folder => format!("{folder}/.{name}.{process}.tmp"),
-    };
-    // An earlier process with the same id may have left a file.
-    let _ = root.remove(&temporary);
-    let written = root.create(&temporary, 0o666).and_then(|mut file| {
-        file.write_all(text.as_bytes())?;
-        file.sync_data()
-    });
-    let renamed = written.and_then(|()| root.rename(&temporary, path));
-    if renamed.is_err() {
-        let _ = root.remove(&temporary);
-    }
-    renamed
 }
 
 /// Returns the digest of a document without the member about itself.

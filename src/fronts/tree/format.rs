@@ -8,7 +8,7 @@ use flowstone_flow::format::{
 };
 use serde_json::{Map, Value as Json, json};
 
-use super::compile::{VAR_INPUT, flow_text};
+use super::compile::{VAR_INPUT, called_flow_text};
 use super::elsewhere::check_folders;
 use super::file::Files;
 use super::find::is_tree;
@@ -51,9 +51,9 @@ impl FlowFormat for TreeFormat {
 }
 
 fn compiled(project: ProjectView<'_>, path: &Path) -> Result<CompiledFlow, FormatError> {
+    let shown = path.strip_prefix(project.root).unwrap_or(path);
     let checked =
         check_folders((project.root, project.settings), &absolute(path)).map_err(|error| {
-            let shown = path.strip_prefix(project.root).unwrap_or(path);
             FormatError {
                 code: CALLED,
                 message: format!(
@@ -65,7 +65,7 @@ fn compiled(project: ProjectView<'_>, path: &Path) -> Result<CompiledFlow, Forma
         })?;
     let tree = checked.tree;
     Ok(CompiledFlow {
-        text: flow_text(&tree, project.settings),
+        text: called_flow_text(&tree, project.settings, &shown.to_string_lossy()),
         file: format!("{}.edn", tree.slug()),
         contract: FlowContract {
             name: tree.slug(),

@@ -32,7 +32,7 @@ pub(super) enum HandleKind {
 /// The beginning of the names of `memory://` runs; the process follows.
 const MEMORY: &str = "tree:memory:";
 /// The beginning of the names of `file://` runs; the path of the document follows.
-const FILE: &str = "tree:file:";
+pub const FILE: &str = "tree:file:";
 /// The beginning of the names of runs that follow another one of their handle.
 const AGAIN: &str = "tree:again:";
 /// Maximum length of a handle, in bytes.

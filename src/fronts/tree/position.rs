@@ -15,6 +15,9 @@ const STEP: &str = "answer";
 /// Parts of the state that grow with the tree or the driver's data. Few calls need them.
 const LARGE: &[&str] = &["node-status", "retry-count", "step-index", "var"];
 
+/// How many keys an object may have so that they stay in the order in which they were written.
+const IN_ORDER: usize = 8;
+
 /// A run of a tree, and its state.
 #[derive(Debug, Clone)]
 pub(super) struct Position {
@@ -88,6 +91,11 @@ impl Position {
         let name = self.run.external_id.as_deref().unwrap_or_default();
         name.rsplit_once('#')
             .is_some_and(|(_, number)| number.parse::<u32>().is_ok())
+    }
+
+    /// Returns how the run ended from outside, such as `cancelled`. The status of its tree is `failed`.
+    pub(super) fn ended(&self) -> Option<&'static str> {
+        self.is_cut_off.then(|| self.run.status.name())
     }
 
     /// Returns a text of the state, such as its `phase`; empty if it does not exist.
@@ -189,9 +197,28 @@ impl Position {
 /// Returns the store of a tree as JSON, or why it has no such form.
 fn object(store: &Value) -> Result<Json, String> {
     match to_json(store) {
-        Ok(Json::Object(found)) => Ok(Json::Object(found)),
+        Ok(Json::Object(found)) => Ok(ordered(Json::Object(found))),
         Ok(_) => Err("it is not a map".to_owned()),
         Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Returns a value with the keys of large objects in alphabetical order. The state of a run keeps the order in which they
+/// were written only for small ones.
+pub(super) fn ordered(value: Json) -> Json {
+    match value {
+        Json::Object(members) => {
+            let mut members: Vec<(String, Json)> = members
+                .into_iter()
+                .map(|(key, value)| (key, ordered(value)))
+                .collect();
+            if members.len() > IN_ORDER {
+                members.sort_by(|(one, _), (other, _)| one.cmp(other));
+            }
+            Json::Object(Map::from_iter(members))
+        }
+        Json::Array(items) => Json::Array(items.into_iter().map(ordered).collect()),
+        value => value,
     }
 }
 

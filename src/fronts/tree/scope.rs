@@ -197,8 +197,10 @@ fn depth(value: &Json) -> usize {
     1 + inner.unwrap_or(0)
 }
 
+/// Returns the index that a key is: digits without a leading zero, as `flow.tree/written` reads them.
 fn index(key: &str) -> Option<usize> {
-    let is_number = key.len() <= 9 && key.bytes().all(|byte| byte.is_ascii_digit());
+    let is_padded = key.len() > 1 && key.starts_with('0');
+    let is_number = !is_padded && key.len() <= 9 && key.bytes().all(|byte| byte.is_ascii_digit());
     is_number.then(|| key.parse().ok())?
 }
 

@@ -2,6 +2,7 @@
 //! other commands get as arguments.
 
 mod picture;
+mod servers;
 
 use std::io::Write as _;
 use std::path::Path;
@@ -32,6 +33,8 @@ use super::report::{Report, Severity, unreadable};
 use super::runtime::Runtime;
 use super::{App, Open, output};
 
+pub use servers::check_servers;
+
 /// Performs the command.
 pub fn run(args: &Graph, app: &dyn App) -> Exit {
     let (done, as_json) = match &args.command {
@@ -56,10 +59,14 @@ fn show(args: &GraphValidate, app: &dyn App) -> Result<Exit, Report> {
     if let Some(spec) = spec {
         let engine = app.open(&Project::find(&args.home), Open::OrMake)?;
         let name = stem(&args.file);
-        let found =
-            Runtime::start()?.block_on(with_target(&engine, &spec, &name, None, |target| {
+        let found = Runtime::start()?.block_on(async {
+            let mut found = with_target(&engine, &spec, &name, None, |target| {
                 flowstone_fronts::graph::project_warnings(&spec, target)
-            }))?;
+            })
+            .await?;
+            found.extend(servers::missing(&engine, &spec).await?);
+            Ok::<_, Report>(found)
+        })?;
         report.warnings.extend(found);
     }
     let exit = match report.is_valid() {
@@ -331,6 +338,13 @@ fn warning(file: &Path, issue: &Issue) -> Report {
 }
 
 fn lacking(file: &Path, issues: &[Issue]) -> Report {
+    lacking_of(file, issues).hint(
+        "a model needs a connection in flowstone.edn that lists it under `:models`, or one called `:ai`; a function needs a flow with `:graph/agent-tool true`, or `POST /v1/default/functions`",
+    )
+}
+
+/// Reports what the project lacks, without a hint.
+fn lacking_of(file: &Path, issues: &[Issue]) -> Report {
     let texts: Vec<String> = issues
         .iter()
         .map(|issue| format!("{}: {}", issue.place(), issue.message))
@@ -340,9 +354,7 @@ fn lacking(file: &Path, issues: &[Issue]) -> Report {
         file.display(),
         texts.join("; ")
     );
-    Report::error(codes::LACKING, message).hint(
-        "a model needs a connection in flowstone.edn that lists it under `:models`, or one called `:ai`; a function needs a flow with `:graph/agent-tool true`, or `POST /v1/default/functions`",
-    )
+    Report::error(codes::LACKING, message)
 }
 
 fn stem(file: &Path) -> String {

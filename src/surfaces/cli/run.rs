@@ -328,6 +328,9 @@ async fn begin(
         return Ok(Begun::Earlier(earlier.id));
     }
     may_start(loaded, args.invocation.as_deref())?;
+    if !matches!(args.exchanges.with(), ExchangesWith::Recording(_)) {
+        graph::check_servers(engine, &loaded.flow, &args.file).await?;
+    }
     let started = engine.submit(loaded, options).await.map_err(failed)?;
     if !args.show.json {
         tell_decision(&started);

@@ -7,8 +7,10 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use flowstone_engine::EngineError;
+use flowstone_engine::ids::RunId;
 use flowstone_engine::ports::FeedDetail;
 use flowstone_engine::token::Scope;
+use flowstone_fronts::tree::{DOCUMENT_MARK, write_ended};
 
 use super::graph::webhooks;
 use super::problem::{Problem, codes};
@@ -65,8 +67,11 @@ async fn metrics(State(server): State<Shared>, parts: Parts) -> Result<Response,
     Ok(response)
 }
 
-/// Counts the events of the project until the server stops. Ends of runs also go to the webhooks of graph agents, so that
-/// the feed is read once.
+/// The beginnings of the external ids of runs whose ends matter to something else than the figures.
+const NOTICED: &[&str] = &[webhooks::MARK, DOCUMENT_MARK];
+
+/// Counts the events of the project until the server stops. Ends of runs also go to the webhooks of graph agents and the
+/// documents of trees, so that the feed is read once.
 pub(super) async fn count(server: Shared) {
     let feeds = server.ask(async |cx: &EngineContext| Ok::<_, Problem>(cx.engine.feeds()));
     let Ok(feeds) = feeds.await else {
@@ -77,7 +82,7 @@ pub(super) async fn count(server: Shared) {
         return;
     };
     let reader = feeds.follow_project(after, FeedDetail::Events);
-    let mut reader = reader.noticing(webhooks::MARK);
+    let mut reader = reader.noticing(NOTICED);
     let mut news = feeds.watch_project();
     let mut stopping = server.stopping.subscribe();
     // Ends before the first page, and ends whose call could not be started.
@@ -93,6 +98,7 @@ pub(super) async fn count(server: Shared) {
                     server.metrics.event(event);
                 }
                 for run in page.noticed {
+                    write_document(&server, run.clone()).await;
                     is_owing |= !webhooks::call(&server, run).await;
                 }
                 if !page.events.is_empty() {
@@ -105,6 +111,24 @@ pub(super) async fn count(server: Shared) {
             () = news.changed() => {}
             // The sender is gone only when the server is.
             _ = stopping.wait_for(|is_stopping| *is_stopping) => return,
+        }
+    }
+}
+
+/// Writes the document of a tree's run that ended without its driver.
+async fn write_document(server: &Shared, run: RunId) {
+    let shown = run.to_string();
+    let written = server.ask(async move |cx: &EngineContext| {
+        let written = write_ended(&cx.engine, &run).await;
+        Ok::<_, EngineError>(written.map_err(|error| error.to_string()))
+    });
+    match written.await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => {
+            tracing::warn!(run = %shown, %error, "the document of a run is not written");
+        }
+        Err(problem) => {
+            tracing::warn!(run = %shown, error = %problem.detail, "the document of a run is not written");
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Each kind of mistake in a spec is reported with its place, and all of them at once.
 
-use flowstone_fronts::graph::spec::schema;
+use flowstone_fronts::graph::shape::{Member, Name, Shape};
+use flowstone_fronts::graph::spec::{SPEC, schema};
 use flowstone_fronts::graph::validate::validate;
 use serde_json::{Value, json};
 
@@ -402,4 +403,119 @@ fn a_read_before_its_write_is_a_warning() {
         json!("{{ state.rows }}"),
     );
     assert_eq!(warnings_of(&again), [""; 0]);
+}
+
+/// Returns a value of a shape with all members, one for each variant of the shape.
+fn samples(shape: &Shape) -> Vec<Value> {
+    let object = |members: &[Member], tag: Option<(&str, &str)>| {
+        let all = members
+            .iter()
+            .map(|it| (it.name.to_owned(), sample(&it.shape)));
+        let tag = tag.map(|(key, name)| (key.to_owned(), json!(name)));
+        Value::Object(all.chain(tag).collect())
+    };
+    match shape {
+        Shape::Tagged(tag, variants) => variants
+            .iter()
+            .map(|(name, members)| object(members, Some((tag, name))))
+            .collect(),
+        Shape::Any | Shape::MapOfAny => vec![json!({"a": null})],
+        Shape::Bool => vec![json!(true)],
+        Shape::Const(text) => vec![json!(text)],
+        Shape::Int(low, _) => vec![json!(low)],
+        Shape::List(item) => vec![json!(samples(item))],
+        Shape::MapOf(_, item) => {
+            let items = samples(item).into_iter().enumerate();
+            vec![Value::Object(
+                items.map(|(idx, it)| (format!("k{idx}"), it)).collect(),
+            )]
+        }
+        Shape::Name(Name::Agent | Name::Key | Name::Tool) => vec![json!("a")],
+        Shape::Number(low, _) => vec![json!(low)],
+        Shape::Object(members) => vec![object(members, None)],
+        Shape::OneOf(names) => vec![json!(names[0])],
+        Shape::Text(_) => vec![json!("x")],
+    }
+}
+
+fn sample(shape: &Shape) -> Value {
+    samples(shape).remove(0)
+}
+
+/// Adds the pointers of all values below one.
+fn pointers(value: &Value, at: &str, found: &mut Vec<String>) {
+    let inner: Vec<(String, &Value)> = match value {
+        Value::Object(members) => members.iter().map(|(key, it)| (key.clone(), it)).collect(),
+        Value::Array(items) => items
+            .iter()
+            .enumerate()
+            .map(|(idx, it)| (idx.to_string(), it))
+            .collect(),
+        _ => Vec::new(),
+    };
+    for (key, value) in inner {
+        let at = format!("{at}/{key}");
+        pointers(value, &at, found);
+        found.push(at);
+    }
+}
+
+#[test]
+fn null_gets_the_same_verdict_of_the_schema_and_of_the_checks_everywhere() {
+    let schema = jsonschema::validator_for(&schema()).expect("a schema");
+    let whole = sample(&SPEC);
+    assert!(schema.is_valid(&whole), "{whole}");
+    let mut found = Vec::new();
+    pointers(&whole, "", &mut found);
+    for field in [
+        "/limits/heartbeat_seconds",
+        "/nodes/k0/tools/1/server_id",
+        "/tools/mcp_servers/0/tool_overrides/k0/mode_override",
+    ] {
+        assert!(found.iter().any(|it| it == field), "{field}: {found:?}");
+    }
+    let mut accepted = 0;
+    for pointer in found {
+        let mut spec = whole.clone();
+        *spec.pointer_mut(&pointer).expect(&pointer) = Value::Null;
+        let (_, report) = validate(&spec);
+        // The sample has other issues, such as edges to nowhere.
+        let is_refused = report.issues.iter().any(|issue| {
+            let path = issue.path.iter().map(|part| match part {
+                Value::String(name) => format!("/{name}"),
+                part => format!("/{part}"),
+            });
+            path.collect::<String>() == pointer
+        });
+        assert_eq!(
+            schema.is_valid(&spec),
+            !is_refused,
+            "{pointer}: {:?}",
+            report.issues
+        );
+        accepted += usize::from(!is_refused);
+    }
+    assert!(accepted > 20, "{accepted}");
+}
+
+#[test]
+fn a_spec_is_read_with_null_in_place_of_each_optional_member() {
+    for pointer in [
+        "/tools",
+        "/limits",
+        "/limits/max_steps",
+        "/nodes/reply/temperature",
+        "/nodes/reply/max_tokens",
+        "/tools/mcp_servers",
+        "/nodes/find/tool_ref/mode_override",
+        "/description",
+    ] {
+        let mut spec = spec();
+        set(&mut spec, pointer, Value::Null);
+        let found = issues_of(&spec);
+        // Without the block of tools, nodes use tools that are not listed.
+        let is_about_tools =
+            pointer == "/tools" && found.iter().all(|it| it.contains("is not listed in"));
+        assert!(found.is_empty() || is_about_tools, "{pointer}: {found:?}");
+    }
 }

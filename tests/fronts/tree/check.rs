@@ -460,3 +460,84 @@ fn an_index_of_a_reference_has_no_leading_zero() {
         assert_eq!(checked.is_ok(), is_found, "{pointer}: {:?}", checked.err());
     }
 }
+
+/// Each level is a file of its own, and so is each reference in the chain in front of the first.
+#[test]
+fn references_are_not_levels_of_a_tree() {
+    let levels = |count: usize, links: usize| {
+        let mut files: Vec<(String, String)> = (1..count)
+            .map(|level| {
+                let text = format!(
+                    "{{type: sequence, name: L{level}, children: [{{$ref: n{}.yaml}}]}}",
+                    level + 1
+                );
+                (format!("n{level}.yaml"), text)
+            })
+            .collect();
+        files.push((
+            format!("n{count}.yaml"),
+            "{type: action, name: End, steps: [{instruct: x}]}".to_owned(),
+        ));
+        files.extend((1..=links).map(|link| {
+            let next = if link == links {
+                "n1.yaml".to_owned()
+            } else {
+                format!("r{}.yaml", link + 1)
+            };
+            (format!("r{link}.yaml"), format!("{{$ref: {next}}}"))
+        }));
+        let first = if links == 0 { "n1.yaml" } else { "r1.yaml" };
+        files.push((
+            "tree.yaml".to_owned(),
+            format!("{{name: t, version: '1', tree: {{$ref: {first}}}}}"),
+        ));
+        let files: Vec<(&str, &str)> = files
+            .iter()
+            .map(|(name, text)| (&**name, &**text))
+            .collect();
+        let project = Project::with(&files);
+        check(project.folder.path(), "tree.yaml".as_ref())
+            .err()
+            .map(|it| it.to_string())
+    };
+    assert_eq!(levels(48, 0), None);
+    assert_eq!(levels(48, 50), None);
+    let deep = levels(49, 0).expect("too deep");
+    assert!(
+        deep.contains("n48.yaml#children.0: is deeper than 48 nodes"),
+        "{deep}"
+    );
+    let long = levels(2, 130).expect("too many references");
+    assert!(
+        long.contains("is behind more than 128 references"),
+        "{long}"
+    );
+}
+
+#[test]
+fn a_reference_in_place_of_other_values_is_explained() {
+    let hint = "; a `$ref` can only be in place of a node, so write the value here";
+    let found = of("name: {$ref: a.yaml}
+version: {$ref: a.yaml}
+description: {$ref: a.yaml}
+state: {$ref: a.yaml}
+tree: {type: action, name: A, retries: {$ref: a.yaml}, steps: [{$ref: a.yaml}]}
+");
+    for place in [
+        "name",
+        "version",
+        "description",
+        "state",
+        "tree.retries",
+        "tree.steps.0",
+    ] {
+        let begin = format!("{place}: ");
+        assert!(
+            found
+                .iter()
+                .any(|it| it.starts_with(&begin) && it.ends_with(hint)),
+            "{place}: {found:#?}"
+        );
+    }
+    assert_eq!(found.len(), 6, "{found:#?}");
+}

@@ -296,3 +296,125 @@ fn malformed_documents_are_refused() {
         assert_eq!(exists["code"], "E1204");
     });
 }
+
+/// Returns the names of the temporary files in a project's folder.
+fn temporary(project: &Project) -> Vec<String> {
+    let entries = std::fs::read_dir(project.folder.path()).expect("a folder");
+    let names = entries.map(|entry| {
+        entry
+            .expect("an entry")
+            .file_name()
+            .to_string_lossy()
+            .into_owned()
+    });
+    let mut names: Vec<String> = names.filter(|name| name.ends_with(".tmp")).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn temporary_files_of_killed_processes_are_removed_and_those_in_use_stay() {
+    run(async {
+        let (project, uri) = started().await;
+        for name in [
+            ".run.json.123.tmp",
+            ".run.json.123-4.tmp",
+            ".run.json.9-9.tmp",
+            ".run.json.mine.tmp",
+            ".other.json.1-1.tmp",
+        ] {
+            std::fs::write(project.path(name), "{").expect("written");
+        }
+        let used = std::fs::File::open(project.path(".run.json.9-9.tmp")).expect("a file");
+        used.lock().expect("a lock");
+        let kept = [
+            ".other.json.1-1.tmp",
+            ".run.json.9-9.tmp",
+            ".run.json.mine.tmp",
+        ];
+        // As another process: it has not written the document.
+        project.as_other(&uri, "next_step", json!({})).await;
+        assert_eq!(temporary(&project), kept);
+        drop(used);
+        project
+            .as_other(&uri, "submit", json!({"status": "success"}))
+            .await;
+        assert_eq!(
+            temporary(&project),
+            [".other.json.1-1.tmp", ".run.json.mine.tmp"]
+        );
+    });
+}
+
+#[test]
+fn the_document_of_a_cancelled_run_says_so() {
+    run(async {
+        let (project, uri) = started().await;
+        project.on(&uri, "next_step", json!({})).await;
+        let id = project.run_of(&uri).await;
+        let observer = std::rc::Rc::new(flowstone_engine::observer::NoObserver);
+        project
+            .engine
+            .cancel(&id, "enough", observer)
+            .await
+            .expect("cancelled");
+        assert_eq!(document(&project, "run.json")["phase"], "performing");
+        flowstone_fronts::tree::write_ended(&project.engine, &id)
+            .await
+            .expect("written");
+        let said = document(&project, "run.json");
+        for (key, expected) in [
+            ("status", "failed"),
+            ("phase", "idle"),
+            ("ended", "cancelled"),
+        ] {
+            assert_eq!(said[key], expected, "{said}");
+        }
+        // A call of a driver writes it, too.
+        let (project, uri) = started().await;
+        project.on(&uri, "next_step", json!({})).await;
+        let id = project.run_of(&uri).await;
+        let observer = std::rc::Rc::new(flowstone_engine::observer::NoObserver);
+        project
+            .engine
+            .cancel(&id, "enough", observer)
+            .await
+            .expect("cancelled");
+        assert_eq!(
+            project.on(&uri, "next_step", json!({})).await,
+            json!({"status": "failure"})
+        );
+        assert_eq!(document(&project, "run.json")["ended"], "cancelled");
+        assert_eq!(
+            project.on(&uri, "get_execution", json!({})).await["ended"],
+            "cancelled"
+        );
+        // The run that follows has not ended.
+        project.on(&uri, "reset_execution", json!({})).await;
+        assert_eq!(document(&project, "run.json")["ended"], Json::Null);
+    });
+}
+
+#[test]
+fn large_objects_have_their_keys_in_alphabetical_order() {
+    run(async {
+        let (project, uri) = started().await;
+        let small = "{\"c\":1,\"b\":2,\"a\":3}";
+        let large = "{\"i\":1,\"h\":1,\"g\":1,\"f\":1,\"e\":1,\"d\":1,\"c\":1,\"b\":1,\"a\":1}";
+        for (path, value) in [("small", small), ("large", large)] {
+            project
+                .on(&uri, "var_write", json!({"path": path, "value": value}))
+                .await;
+        }
+        let keys = |found: &Json| -> String {
+            found.as_object().expect("a map").keys().cloned().collect()
+        };
+        let var = document(&project, "run.json")["var"].clone();
+        assert_eq!(
+            (keys(&var["small"]), keys(&var["large"])),
+            ("cba".to_owned(), "abcdefghi".to_owned())
+        );
+        let read = project.on(&uri, "var_read", json!({"path": "large"})).await;
+        assert_eq!(keys(&read["value"]), "abcdefghi");
+    });
+}

@@ -64,6 +64,24 @@ impl Project {
         }
     }
 
+    /// Calls a tool for a run, as a process that has not written its document.
+    pub async fn as_other(&self, uri: &str, tool: &str, mut arguments: Json) -> Json {
+        arguments["trace_output"] = json!(uri);
+        let trees = Trees::new(&self.engine, "test", None);
+        let tool = tools::find(tool).expect("a tool");
+        let arguments = arguments.as_object().expect("an object").clone();
+        tools::call(&trees, tool, &arguments)
+            .await
+            .expect("an answer")
+    }
+
+    /// Returns the id of the run of a handle.
+    pub async fn run_of(&self, uri: &str) -> flowstone_engine::ids::RunId {
+        let trees = Trees::new(&self.engine, "test", None);
+        let handle = trees.handle(uri).expect("a handle");
+        trees.run(&handle).await.expect("a run")
+    }
+
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }

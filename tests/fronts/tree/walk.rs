@@ -332,6 +332,11 @@ fn writes_that_are_refused_change_nothing() {
             "`9` is not an index of a list of 2 items",
         )
         .await;
+        for padded in ["list.00", "list.01"] {
+            let key = padded.trim_start_matches("list.");
+            let message = format!("`{key}` is not an index of a list of 2 items");
+            refused(padded, json!(1), &message).await;
+        }
         refused(
             "list.x",
             json!(1),

@@ -11,6 +11,8 @@ use super::Home;
 /// A tree file (YAML or JSON) decides what comes next; the agent does the work. Each answer is stored before the command
 /// ends, so any process can continue the run. A HANDLE is the path of a document (`run.json`, `file:///path/run.json`), which is
 /// written after each answer, or the name or id of a run (`release-4`, `run://release-4`).
+///
+/// These commands refuse `--server`: they use the project in this folder. On a server, agents answer trees over MCP.
 #[derive(Debug, Args)]
 pub struct Tree {
     #[command(subcommand)]

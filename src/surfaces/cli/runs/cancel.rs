@@ -2,6 +2,7 @@
 
 use flowstone_engine::ids::RunId;
 use flowstone_engine::{CancelOutcome, Engine, EngineError};
+use flowstone_fronts::tree::write_ended;
 use serde_json::json;
 
 use super::ask;
@@ -40,10 +41,16 @@ async fn cancel_one(
 ) -> Result<(RunId, Option<CancelOutcome>), EngineError> {
     let run = engine.find_run(&args.id).await?.id;
     let observer = std::rc::Rc::new(flowstone_engine::observer::NoObserver);
-    if args.force {
-        engine.terminate(&run, reason, observer).await?;
-        return Ok((run, None));
+    let outcome = match args.force {
+        true => engine
+            .terminate(&run, reason, observer)
+            .await
+            .map(|()| None)?,
+        false => Some(engine.cancel(&run, reason, observer).await?),
+    };
+    // The run has ended even if its document cannot be written. Who drives it next learns why.
+    if let Err(error) = write_ended(engine, &run).await {
+        tracing::warn!(%run, %error, "the document of the run is not written");
     }
-    let outcome = engine.cancel(&run, reason, observer).await?;
-    Ok((run, Some(outcome)))
+    Ok((run, outcome))
 }
