@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use flowstone_model::json::large_integer;
 use serde_json::Value as Json;
 
 /// The reason why a text is refused.
@@ -57,10 +58,7 @@ pub fn check(text: &str) -> Result<(), JsonTextError> {
 
 /// Returns the first integer of more than 64 bits in a JSON text, which readers round. Floats, such as `1e22`, are not integers.
 pub fn long_integer(text: &str) -> Option<String> {
-    match check(text) {
-        Err(JsonTextError::Digits { digits, .. }) => Some(digits),
-        Ok(()) | Err(JsonTextError::Syntax(_) | JsonTextError::Twice { .. }) => None,
-    }
+    large_integer(text).map(str::to_owned)
 }
 
 /// Walks over a text that is JSON.

@@ -16,8 +16,8 @@ use serde_json::{Map as JsonMap, Number as JsonNumber, Value as Json};
 
 pub use read::{Build, ReadError, read, read_all, read_bytes, read_first, read_with_string_keys};
 pub use text::{
-    compact, from_exact_json, is_exact, pretty, read_exact, to_exact_json, write,
-    write_pretty_with, write_with,
+    compact, from_exact_json, is_exact, large_integer, pretty, read_exact, read_integers,
+    to_exact_json, write, write_pretty_with, write_with,
 };
 
 /// Maximum nesting depth in both directions; deeper values are refused.

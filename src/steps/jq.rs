@@ -12,6 +12,8 @@ mod parse;
 mod paths;
 mod texts;
 
+use std::borrow::Cow;
+
 use flowstone_flow::step::{
     Effect, Field, FieldType, LocalFuture, Outcome, Step, StepContext, StepError, StepSpec,
 };
@@ -19,7 +21,9 @@ use flowstone_lang::value::Value;
 use serde_json::Value as Json;
 
 use crate::fields::Fields;
-use crate::json::{from_json, to_json};
+use crate::json::{
+    JsonError, compact, from_exact_json, large_integer, read_integers, to_json, write,
+};
 
 /// The code of a filter that is wrong.
 pub const MALFORMED: &str = "E1284";
@@ -76,12 +80,34 @@ impl Step for Jq {
 fn select(fields: Fields<'_>) -> Result<Value, StepError> {
     let filter = Filter::read(fields.text("filter")?.unwrap_or("."))
         .map_err(|message| StepError::config(MALFORMED, message))?;
-    let input = match fields.text("json")? {
+    let not_data =
+        |error: JsonError| StepError::config(FAILED, format!("`:value` is not data: {error}"));
+    let text = fields.text("json")?;
+    let written = match (text, fields.get("value")) {
+        (Some(text), _) => Cow::Borrowed(text),
+        (None, Some(value)) => Cow::Owned(write(value).map_err(not_data)?),
+        (None, None) => Cow::Borrowed("null"),
+    };
+    // Filters compute with numbers of 64 bits.
+    if let Some(digits) = large_integer(&written)
+        && let Ok(data) = read_integers(written.as_bytes())
+    {
+        return match filter.is_identity() {
+            true => Ok(results(&[data])),
+            false => Err(StepError::new(
+                FAILED,
+                "jq",
+                format!("the data has the integer {digits:.60}, which is larger than 64 bits"),
+            )
+            .hint(
+                "let the source give it as a string, or take all of the data with the filter `.`",
+            )),
+        };
+    }
+    let input = match text {
         Some(text) => serde_json::from_str(text).unwrap_or_else(|_| Json::String(text.to_owned())),
         None => match fields.get("value") {
-            Some(value) => to_json(value).map_err(|error| {
-                StepError::config(FAILED, format!("`:value` is not data: {error}"))
-            })?,
+            Some(value) => to_json(value).map_err(not_data)?,
             None => Json::Null,
         },
     };
@@ -91,20 +117,25 @@ fn select(fields: Fields<'_>) -> Result<Value, StepError> {
     if outputs.iter().all(Json::is_null) {
         return Err(StepError::new(FAILED, "jq", "the filter selects nothing"));
     }
+    Ok(results(&outputs))
+}
+
+/// Returns the value of the step for the outputs of a filter.
+fn results(outputs: &[Json]) -> Value {
     let texts = outputs.iter().map(|output| match output {
         Json::String(text) => text.clone(),
-        other => other.to_string(),
+        other => compact(other),
     });
     let text = texts.collect::<Vec<_>>().join("\n");
-    let first = outputs.first().map_or(Value::Nil, from_json);
-    Ok(Value::map([
+    let first = outputs.first().map_or(Value::Nil, from_exact_json);
+    Value::map([
         (Value::keyword("text"), Value::from(text)),
         (Value::keyword("value"), first),
         (
             Value::keyword("values"),
-            Value::vector(outputs.iter().map(from_json)),
+            Value::vector(outputs.iter().map(from_exact_json)),
         ),
-    ]))
+    ])
 }
 
 /// A filter that was read.
@@ -112,6 +143,11 @@ fn select(fields: Fields<'_>) -> Result<Value, StepError> {
 pub struct Filter(parse::Expression);
 
 impl Filter {
+    /// Tells whether the filter is `.`, which gives its input.
+    fn is_identity(&self) -> bool {
+        matches!(self.0, parse::Expression::Identity)
+    }
+
     /// Reads a filter.
     ///
     /// # Errors

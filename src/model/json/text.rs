@@ -61,26 +61,54 @@ pub fn pretty(json: &Json) -> String {
 /// # Errors
 /// When the bytes are not JSON.
 pub fn read_exact(bytes: &[u8]) -> Result<Json, serde_json::Error> {
+    read_marked(bytes, |token| {
+        let plain = serde_json::from_str::<serde_json::Number>(token).ok();
+        plain.is_none_or(|plain| plain.to_string() != token)
+    })
+}
+
+/// Reads JSON as a tree for [`compact`] and [`pretty`]: they write each integer as it was read, also one of more than 64 bits. Other
+/// numbers are doubles.
+///
+/// # Errors
+/// When the bytes are not JSON.
+pub fn read_integers(bytes: &[u8]) -> Result<Json, serde_json::Error> {
+    read_marked(bytes, is_large)
+}
+
+/// Returns the first integer of a JSON text that 64 bits cannot hold: readers of JSON round it without a word.
+pub fn large_integer(text: &str) -> Option<&str> {
+    let mut rest = text;
+    while let Some((_, token, after)) = next_token(rest) {
+        if is_large(token) {
+            return Some(token);
+        }
+        rest = after;
+    }
+    None
+}
+
+/// Tells whether a token is an integer that 64 bits cannot hold.
+fn is_large(token: &str) -> bool {
+    let digits = token.strip_prefix('-').unwrap_or(token);
+    digits.len() > 18
+        && digits.bytes().all(|byte| byte.is_ascii_digit())
+        && token.parse::<i64>().is_err()
+        && token.parse::<u64>().is_err()
+}
+
+/// Reads JSON, with the object of a number in place of the numbers that are marked.
+fn read_marked(bytes: &[u8], is_marked: impl Fn(&str) -> bool) -> Result<Json, serde_json::Error> {
     let json = serde_json::from_slice(bytes)?;
     // Reading has checked that they are UTF-8.
     let mut rest = std::str::from_utf8(bytes).unwrap_or_default();
-    let mut marked = String::with_capacity(rest.len());
+    let mut marked = String::new();
     let mut is_changed = false;
-    while let Some(begin) =
-        rest.find(|char: char| char == '"' || char == '-' || char.is_ascii_digit())
-    {
-        marked.push_str(&rest[..begin]);
-        rest = &rest[begin..];
-        let is_text = rest.starts_with('"');
-        let (token, after) = rest.split_at(if is_text {
-            text_end(rest)
-        } else {
-            number_end(rest)
-        });
-        let plain = || serde_json::from_str::<serde_json::Number>(token).ok();
-        match is_text || plain().is_some_and(|plain| plain.to_string() == token) {
-            true => marked.push_str(token),
-            false => {
+    while let Some((before, token, after)) = next_token(rest) {
+        marked.push_str(before);
+        match !token.starts_with('"') && is_marked(token) {
+            false => marked.push_str(token),
+            true => {
                 marked.push_str(&number(token.to_owned()).to_string());
                 is_changed = true;
             }
@@ -92,6 +120,18 @@ pub fn read_exact(bytes: &[u8]) -> Result<Json, serde_json::Error> {
         true => serde_json::from_str(&marked),
         false => Ok(json),
     }
+}
+
+/// Splits a JSON text at its first string or number.
+fn next_token(text: &str) -> Option<(&str, &str, &str)> {
+    let begin = text.find(|char: char| char == '"' || char == '-' || char.is_ascii_digit())?;
+    let (before, rest) = text.split_at(begin);
+    let end = match rest.starts_with('"') {
+        true => text_end(rest),
+        false => number_end(rest),
+    };
+    let (token, after) = rest.split_at(end);
+    Some((before, token, after))
 }
 
 /// Returns where a string ends that a text begins with.
@@ -231,5 +271,40 @@ fn line(out: &mut String, indent: Option<usize>) {
     if let Some(indent) = indent {
         out.push('\n');
         out.extend(std::iter::repeat_n("  ", indent));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers_of_more_than_64_bits_are_found() {
+        for (text, expected) in [
+            ("[18446744073709551615, -9223372036854775808]", None),
+            (
+                "{\"a\": [1, 18446744073709551616]}",
+                Some("18446744073709551616"),
+            ),
+            ("-9223372036854775809", Some("-9223372036854775809")),
+            (
+                "[\"18446744073709551616\", \"\\\"18446744073709551616\"]",
+                None,
+            ),
+            (
+                "[1e30, 18446744073709551616.0, 18446744073709551616e0]",
+                None,
+            ),
+        ] {
+            assert_eq!(large_integer(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn integers_keep_their_digits_and_other_numbers_are_doubles() {
+        let text = "{\"a\":[18446744073709551616,1.50,7]}";
+        let json = read_integers(text.as_bytes()).expect("JSON");
+        assert_eq!(compact(&json), "{\"a\":[18446744073709551616,1.5,7]}");
+        assert_eq!(json["a"][1], 1.5);
     }
 }

@@ -19,6 +19,7 @@ use super::family::{self, ANSWER_TOOL, ANSWER_VALUE_TOOL, Family, number};
 use super::places::{Mark, Place, places};
 use super::provider_tool::{ProviderTool, ProviderToolKind};
 use super::subset;
+use crate::json;
 
 /// The format.
 pub struct Anthropic;
@@ -531,7 +532,7 @@ fn plain(id: &str) -> String {
 }
 
 fn tool_use(call: &ToolCall) -> Json {
-    let input = match serde_json::from_str::<Json>(&call.arguments) {
+    let input = match json::read_integers(call.arguments.as_bytes()) {
         Ok(input @ Json::Object(_)) => input,
         _ if call.arguments.trim().is_empty() => json!({}),
         // If the model's text is not an object, it is sent back as text.

@@ -18,7 +18,7 @@ use crate::fields::listed;
 use crate::http::client::{self, Incoming, Limits, Request};
 use crate::http::error::{Again, HttpError, header};
 use crate::oauth::{self, Lent};
-use crate::{http, sse};
+use crate::{http, json, sse};
 
 /// Maximum time between two pieces of a stream. Models that think can be silent for minutes.
 const IDLE: Duration = Duration::from_secs(180);
@@ -185,10 +185,7 @@ fn request(cx: &StepContext, endpoint: &Endpoint, server: &Server, call: &Call) 
         secret_headers: server.secret_headers.clone(),
         // No secret is sent to a model, even if a flow puts one into a prompt.
         body: Some(
-            cx.redactor()
-                .json(family.encode(call, &endpoint.dialect))
-                .to_string()
-                .into_bytes(),
+            json::compact(&cx.redactor().json(family.encode(call, &endpoint.dialect))).into_bytes(),
         ),
         limits: Limits {
             timeout: http::timeout(cx, TOTAL),

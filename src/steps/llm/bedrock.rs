@@ -19,6 +19,7 @@ use super::error::LlmError;
 use super::family::{self, ANSWER_TOOL, ANSWER_VALUE_TOOL, Family, number};
 use super::frames::Frames;
 use super::sigv4::escaped;
+use crate::json;
 
 /// The format.
 pub struct Bedrock;
@@ -395,7 +396,7 @@ fn contents_of(message: &Message) -> Vec<Json> {
 }
 
 fn arguments(call: &ToolCall) -> Json {
-    match serde_json::from_str(&call.arguments) {
+    match json::read_integers(call.arguments.as_bytes()) {
         Ok(object @ Json::Object(_)) => object,
         _ if call.arguments.trim().is_empty() => json!({}),
         _ => json!({"arguments": call.arguments}),

@@ -101,8 +101,8 @@ fn tool_call(call: &ToolCall) -> Value {
         true => "{}",
         false => &call.arguments,
     };
-    let arguments = match serde_json::from_str(text) {
-        Ok(arguments) => ("arguments", json::from_json(&arguments)),
+    let arguments = match json::read_integers(text.as_bytes()) {
+        Ok(arguments) => ("arguments", json::from_exact_json(&arguments)),
         Err(_) => ("arguments-text", Value::from(text)),
     };
     Value::map([
@@ -125,7 +125,7 @@ fn opaque(opaque: &Opaque) -> Value {
         ),
         (
             Value::keyword("blocks"),
-            Value::from(opaque.blocks.to_string()),
+            Value::from(json::compact(&opaque.blocks)),
         ),
     ])
 }

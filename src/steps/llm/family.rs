@@ -10,6 +10,7 @@ use super::dialect::Dialect;
 use super::error::LlmError;
 use super::frames::Frames;
 use super::provider_tool::ProviderToolKind;
+use crate::json;
 use crate::sse;
 
 /// A wire format.
@@ -185,9 +186,9 @@ fn unescaped(text: &str) -> Vec<u8> {
     plain
 }
 
-/// Parses JSON from a provider.
+/// Parses JSON from a provider. Its texts are made by [`json::compact`], so that large integers keep their digits.
 pub fn parsed(provider: &str, what: &str, text: &[u8]) -> Result<Json, LlmError> {
-    serde_json::from_slice(text)
+    json::read_integers(text)
         .map_err(|error| malformed(provider, &format!("{what} is not JSON ({error})"), text))
 }
 

@@ -15,6 +15,7 @@ use super::dialect::Dialect;
 use super::error::LlmError;
 use super::family::{self, Family, number};
 use super::provider_tool::{ProviderTool, ProviderToolKind};
+use crate::json;
 
 /// The format.
 pub struct Gemini;
@@ -238,7 +239,7 @@ pub(super) fn own_id(id: &str) -> Option<&str> {
 }
 
 fn arguments(call: &ToolCall) -> Json {
-    match serde_json::from_str(&call.arguments) {
+    match json::read_integers(call.arguments.as_bytes()) {
         Ok(object @ Json::Object(_)) => object,
         _ if call.arguments.trim().is_empty() => json!({}),
         _ => json!({"arguments": call.arguments}),
@@ -261,7 +262,7 @@ fn answered(call: &Call, message: &Message) -> Vec<Json> {
             Part::File { .. } | Part::Image { .. } => images.push(part(it)),
         }
     }
-    let value = serde_json::from_str(&text).unwrap_or(Json::String(text));
+    let value = json::read_integers(text.as_bytes()).unwrap_or(Json::String(text));
     let response = match (message.is_error, value) {
         // The error of an agent's tool already is such an object.
         (true, Json::Object(object)) if object.contains_key("error") => Json::Object(object),

@@ -269,7 +269,9 @@ fn tool_call(call: &Value) -> Result<ToolCall, StepError> {
         (Some(text), _) => text.to_string(),
         (None, None) => "{}".to_string(),
         (None, Some(Value::Text(text))) => text.to_string(),
-        (None, Some(data)) => as_json(":arguments", data)?.to_string(),
+        (None, Some(data)) => {
+            convert::write(data).map_err(|error| unfit(format!("`:arguments`: {error}")))?
+        }
     };
     let id = fields.text("tool-call-id")?.or(fields.text("id")?);
     Ok(ToolCall {
@@ -288,7 +290,7 @@ fn opaque(value: &Value) -> Result<Opaque, StepError> {
     fields.only(&["blocks", "family"])?;
     let need = |what: &str| unfit(format!("`:opaque` of a message needs `:{what}`"));
     let blocks = match fields.get("blocks").ok_or_else(|| need("blocks"))? {
-        Value::Text(text) => serde_json::from_str(text.as_str())
+        Value::Text(text) => convert::read_integers(text.as_str().as_bytes())
             .map_err(|error| unfit(format!("`:opaque :blocks` is not JSON ({error})")))?,
         data => as_json(":opaque :blocks", data)?,
     };

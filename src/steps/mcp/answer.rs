@@ -12,6 +12,8 @@ use crate::json;
 pub(super) struct Answer {
     pub structured: Option<Json>,
     pub parts: Vec<Part>,
+    /// Whether all integers of the structured answer have their digits.
+    is_exact: bool,
 }
 
 /// A part of an answer. Contents that are not text are `data:` addresses, in the form that `:llm` accepts.
@@ -41,11 +43,39 @@ pub(super) enum Part {
 /// Maximum length of a text in an error, in characters.
 const SHOWN: usize = 2000;
 
+/// The least integer that 64 bits cannot hold as a negative one.
+const LARGE: f64 = 9_223_372_036_854_775_808.0;
+
 impl Answer {
     pub(super) fn of(result: CallToolResult) -> Answer {
-        Answer {
+        let mut answer = Answer {
             structured: result.structured_content.filter(|it| !it.is_null()),
             parts: result.content.into_iter().filter_map(part).collect(),
+            is_exact: false,
+        };
+        if answer.is_rounded() {
+            answer.restore();
+        }
+        answer
+    }
+
+    /// Tells whether the structured answer has a number that may have been an integer of more than 64 bits: the reader of messages
+    /// makes doubles of them.
+    pub(super) fn is_rounded(&self) -> bool {
+        !self.is_exact && self.structured.as_ref().is_some_and(has_large)
+    }
+
+    /// Takes the digits of such integers from the text of the answer, which is the same data.
+    fn restore(&mut self) {
+        let texts = self.texts();
+        let is_same = |text: &str| {
+            serde_json::from_str::<Json>(text).is_ok_and(|it| Some(&it) == self.structured.as_ref())
+        };
+        if is_same(&texts)
+            && let Ok(exact) = json::read_integers(texts.as_bytes())
+        {
+            self.structured = Some(exact);
+            self.is_exact = true;
         }
     }
 
@@ -53,7 +83,7 @@ impl Answer {
     pub(super) fn text(&self) -> String {
         let whole = self.texts();
         let whole = match (whole.is_empty(), &self.structured) {
-            (true, Some(data)) => data.to_string(),
+            (true, Some(data)) => json::compact(data),
             (true, None) => "no reason given".to_owned(),
             (false, _) => whole,
         };
@@ -77,7 +107,7 @@ impl Answer {
     /// than text.
     pub(super) fn to_value(&self) -> Value {
         let content = match &self.structured {
-            Some(data) => json::from_json(data),
+            Some(data) => json::from_exact_json(data),
             None => Value::from(self.texts()),
         };
         let mut entries = vec![(Value::keyword("content"), content)];
@@ -86,6 +116,19 @@ impl Answer {
             entries.push((Value::keyword("parts"), Value::vector(parts)));
         }
         Value::map(entries)
+    }
+}
+
+/// Tells whether data has a double that is written like an integer of more than 64 bits.
+fn has_large(data: &Json) -> bool {
+    match data {
+        Json::Number(number) => {
+            let float = number.as_f64().filter(|_| number.is_f64());
+            float.is_some_and(|it| it.fract() == 0.0 && it.abs() >= LARGE)
+        }
+        Json::Array(items) => items.iter().any(has_large),
+        Json::Object(members) => members.values().any(has_large),
+        Json::Null | Json::Bool(_) | Json::String(_) => false,
     }
 }
 

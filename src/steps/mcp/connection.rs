@@ -253,7 +253,12 @@ impl Connection {
                     }),
                 }
             }
-            ServerResult::CallToolResult(result) => Ok(Called::Answer(Answer::of(result))),
+            ServerResult::CallToolResult(result) => match Answer::of(result) {
+                answer if answer.is_rounded() => Err(self.broken(
+                    "`structuredContent` has an integer of more than 64 bits, and no text has the same data with its digits",
+                )),
+                answer => Ok(Called::Answer(answer)),
+            },
             ServerResult::InputRequiredResult(result) if call.asks.is_some() => {
                 let found = Asks::of(&result);
                 found.map(Called::Asks).map_err(|what| asks(&what))

@@ -13,7 +13,7 @@ use jsonschema::error::ValidationErrorKind as Kind;
 use serde_json::{Map as JsonMap, Value as Json, json};
 
 use super::hidden;
-use crate::json::{from_json, read, to_json};
+use crate::json::{from_json, large_integer, read, to_json, write};
 
 /// Maximum number of problems reported at once.
 const TOLD: usize = 5;
@@ -78,14 +78,17 @@ impl Shape {
     /// # Errors
     /// E0837, with a message for the model.
     pub(crate) fn read(&self, given: &Value) -> Result<Value, StepError> {
-        let json = self.read_json(given)?;
+        let json = self.corrected(given, Corrected::All)?;
         // If nothing was corrected, numbers keep all of their digits.
         let exact = given.as_str().and_then(|text| {
             let text = unfenced(text);
             let is_same = serde_json::from_str::<Json>(text).is_ok_and(|plain| plain == json);
             read(text).ok().filter(|_| is_same)
         });
-        Ok(exact.unwrap_or_else(|| from_json(&json)))
+        match exact {
+            Some(exact) => Ok(exact),
+            None => self.held(given).map(|()| from_json(&json)),
+        }
     }
 
     /// As [`Shape::read`], with the names of the arguments as the model wrote them.
@@ -101,11 +104,28 @@ impl Shape {
     /// # Errors
     /// E0837, with a message for the model.
     pub(crate) fn read_json_as_named(&self, given: &Value) -> Result<Json, StepError> {
+        self.held(given)?;
         self.corrected(given, Corrected::Values)
     }
 
     pub(crate) fn read_json(&self, given: &Value) -> Result<Json, StepError> {
+        self.held(given)?;
         self.corrected(given, Corrected::All)
+    }
+
+    /// Refuses integers that 64 bits cannot hold: the tool would get another number.
+    fn held(&self, given: &Value) -> Result<(), StepError> {
+        let text = match given {
+            Value::Text(text) => text.as_str().to_owned(),
+            data => write(data).map_err(|error| self.wrong(error.to_string()))?,
+        };
+        match large_integer(&text) {
+            None => Ok(()),
+            Some(digits) => Err(self.wrong(format!(
+                "the integer {} is larger than 64 bits; write it as a string",
+                shortened(digits)
+            ))),
+        }
     }
 
     fn corrected(&self, given: &Value, corrected: Corrected) -> Result<Json, StepError> {

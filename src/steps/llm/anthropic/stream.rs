@@ -13,7 +13,7 @@ use super::super::citations::{self, Citation};
 use super::super::error::LlmError;
 use super::super::family::{self, ANSWER_TOOL, ANSWER_VALUE_TOOL, malformed};
 use super::super::places::Mark;
-use crate::sse;
+use crate::{json, sse};
 
 /// Joins a streamed answer.
 pub(super) struct Stream {
@@ -356,14 +356,14 @@ impl Block {
             return self.input.clone();
         }
         let input = self.json.get("input").filter(|it| !it.is_null());
-        input.map_or_else(|| "{}".to_string(), Json::to_string)
+        input.map_or_else(|| "{}".to_string(), json::compact)
     }
 
     /// Returns the value under `answer` of the input.
     fn answer(&self) -> String {
         let arguments = self.arguments();
-        match serde_json::from_str::<Json>(&arguments) {
-            Ok(json) => json.get("answer").map_or(arguments, Json::to_string),
+        match json::read_integers(arguments.as_bytes()) {
+            Ok(json) => json.get("answer").map_or(arguments, json::compact),
             Err(_) => arguments,
         }
     }
@@ -379,7 +379,7 @@ impl Block {
     /// Returns the block as if it had been sent in one piece.
     fn finished(mut self) -> Map<String, Json> {
         if !self.input.trim().is_empty()
-            && let Ok(input) = serde_json::from_str(&self.input)
+            && let Ok(input) = json::read_integers(self.input.as_bytes())
         {
             self.json.insert("input".into(), input);
         }

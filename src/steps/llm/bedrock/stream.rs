@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value as Json, json};
+use serde_json::{Value as Json, json};
 
 use super::ID;
 use crate::llm::call::{Delta, Opaque, Reply, ToolCall, Usage};
 use crate::llm::call_id;
 use crate::llm::error::LlmError;
 use crate::llm::family::{self, ANSWER_TOOL, ANSWER_VALUE_TOOL, Stream as _};
-use crate::sse;
+use crate::{json, sse};
 
 /// Joins a streamed answer.
 pub(super) struct Stream {
@@ -74,7 +74,7 @@ impl Stream {
     fn whole_block(&mut self, at: u64, block: &Json) {
         if let Some(call) = block.get("toolUse") {
             self.start(at, &json!({"toolUse": call}));
-            let input = call.get("input").map(Json::to_string).unwrap_or_default();
+            let input = call.get("input").map(json::compact).unwrap_or_default();
             self.delta(at, &json!({"toolUse": {"input": input}}));
         }
         if let Some(text) = block.get("text") {
@@ -278,10 +278,9 @@ impl Block {
         match call.name.as_str() {
             ANSWER_TOOL => Some(call.arguments.clone()),
             ANSWER_VALUE_TOOL => {
-                let arguments: Option<Map<String, Json>> =
-                    serde_json::from_str(&call.arguments).ok();
-                let answer = arguments.and_then(|mut it| it.remove("answer"));
-                Some(answer.map_or(call.arguments.clone(), |it| it.to_string()))
+                let arguments = json::read_integers(call.arguments.as_bytes()).ok();
+                let answer = arguments.as_ref().and_then(|it| it.get("answer"));
+                Some(answer.map_or(call.arguments.clone(), json::compact))
             }
             _ => None,
         }

@@ -10,7 +10,7 @@ use crate::llm::call::{Delta, Opaque, Reply, ToolCall, Usage};
 use crate::llm::call_id;
 use crate::llm::error::LlmError;
 use crate::llm::family::{self, Stream as _};
-use crate::sse;
+use crate::{json, sse};
 
 /// Reads a whole answer, from a server that does not stream.
 pub(super) fn whole(provider: &str, body: &[u8]) -> Result<Reply, LlmError> {
@@ -267,7 +267,7 @@ impl Stream {
         }
         match piece.pointer("/function/arguments") {
             Some(Json::String(arguments)) => call.arguments.push_str(arguments),
-            Some(arguments @ Json::Object(_)) => call.arguments = arguments.to_string(),
+            Some(arguments @ Json::Object(_)) => call.arguments = json::compact(arguments),
             _ => {}
         }
     }

@@ -10,7 +10,7 @@ use crate::llm::call_id;
 use crate::llm::citations::{self, Citation};
 use crate::llm::error::LlmError;
 use crate::llm::family::{self, Stream as _};
-use crate::sse;
+use crate::{json, sse};
 
 /// Joins a streamed answer.
 pub(super) struct Stream {
@@ -129,7 +129,7 @@ impl Stream {
                 arguments: match function.get("args") {
                     None | Some(Json::Null) => "{}".to_string(),
                     Some(Json::String(text)) => text.clone(),
-                    Some(args) => args.to_string(),
+                    Some(args) => json::compact(args),
                 },
             });
             return None;
