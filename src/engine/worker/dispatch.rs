@@ -189,7 +189,12 @@ impl Dispatcher<'_> {
     /// Reports the runs in quarantine, each once.
     async fn report_skipped(&mut self) -> Result<(), StoreError> {
         let mut pages = RunPages::new(RunQuery {
-            statuses: vec![RunStatus::FailedCompensating, RunStatus::Running],
+            // A run that continues is waiting until it has made its first entry.
+            statuses: vec![
+                RunStatus::FailedCompensating,
+                RunStatus::Running,
+                RunStatus::Waiting,
+            ],
             limit: PAGE,
             ..RunQuery::default()
         });
