@@ -1,7 +1,8 @@
-//! One change at a time: a change that reads a row, decides and writes it holds the name of the row meanwhile, so that none of two
-//! changes at once is lost.
+//! One change at a time: a change that reads a row, decides and writes it holds the name of the row meanwhile, so that changes at once
+//! wait for each other instead of being repeated.
 //!
-//! Changes wait for each other within one process. Two processes that change one row at the same moment are not kept apart.
+//! This is for the changes of one process. What keeps those of several processes apart is the write itself: it succeeds if the row is
+//! still what was read (`Rows::replace_exact`, `Rows::insert`).
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};

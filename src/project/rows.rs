@@ -23,7 +23,7 @@ const DATA: &str = "data";
 /// Number of rows that are read at a time.
 const PAGE: usize = 1_000;
 /// The kind of a store's refusal of a table that does not exist.
-const NOT_FOUND: &str = "not-found";
+pub const NOT_FOUND: &str = "not-found";
 
 impl Rows {
     fn target(self) -> TableTarget {
@@ -163,12 +163,7 @@ impl Rows {
         key: &str,
         (old, new): (&Json, &Json),
     ) -> Result<bool, EngineError> {
-        let op = TableOp::UpdateCell(UpdateCell {
-            table: self.target(),
-            row: RowChoice::Where(exactly(key, old)),
-            column: DATA.to_owned(),
-            value: Cell::Text(new.to_string()),
-        });
+        let op = self.replacing(key, (old, new));
         match engine.stores().tables.apply(op, engine.now_ms()).await {
             Ok(_) => Ok(true),
             Err(StoreError::Rejected { kind, .. }) if kind == NOT_FOUND => Ok(false),
@@ -217,6 +212,17 @@ impl Rows {
     /// Returns the operation that stores a definition in place of the one under its key.
     pub fn putting(self, key: &str, data: &Json) -> TableOp {
         self.writing(key, data, WriteMode::Upsert)
+    }
+
+    /// Returns the operation that stores a definition in place of another, and that the store refuses as `not-found` if that is no longer
+    /// the one under the key.
+    pub fn replacing(self, key: &str, (old, new): (&Json, &Json)) -> TableOp {
+        TableOp::UpdateCell(UpdateCell {
+            table: self.target(),
+            row: RowChoice::Where(exactly(key, old)),
+            column: DATA.to_owned(),
+            value: Cell::Text(new.to_string()),
+        })
     }
 
     fn writing(self, key: &str, data: &Json, mode: WriteMode) -> TableOp {

@@ -14,7 +14,11 @@ fn at_once(agents: &Agents, requests: &[(&str, String, Value)]) -> Vec<(u16, Val
             .map(|(method, path, body)| {
                 scope.spawn(move || {
                     let answer = agents.send(method, path, body);
-                    (answer.status, answer.json())
+                    let body = match answer.body.is_empty() {
+                        true => Value::Null,
+                        false => answer.json(),
+                    };
+                    (answer.status, body)
                 })
             })
             .collect();
@@ -109,5 +113,36 @@ fn facts_at_once_are_decided_one_after_the_other() {
             .collect();
         actions.sort_unstable();
         assert_eq!(actions, ["created", "skipped", "skipped", "skipped"]);
+    }
+}
+
+#[test]
+fn a_record_that_is_deleted_is_not_named_by_one_that_is_added_at_once() {
+    let agents = Agents::serve();
+    for round in 0..8 {
+        let tool = agents.http_tool(&format!("lookup{round}"));
+        let policy = json!({"statement": [{"effect": "Allow", "action": ["*"]}]});
+        let policy = json!({"name": "p", "document": policy});
+        let policy = agents.made("/policies", &policy);
+        let secret = json!({"name": format!("s{round}"), "value": "sk-of-a-round"});
+        let secret = agents.made("/secrets", &secret);
+        let agent = json!({"ai_provider_id": agents.provider, "name": "a", "tool_ids": [tool]});
+        let provider = json!({"name": format!("p{round}"), "provider": "openai", "secret_id": secret,
+                              "default_model": "m", "base_url": agents.outside.url("/v1")});
+        let key = json!({"name": "k", "policy_ids": [policy]});
+        for (named, adding, body) in [
+            (format!("/tools/{tool}"), "/agents", agent),
+            (format!("/secrets/{secret}"), "/ai-providers", provider),
+            (format!("/policies/{policy}"), "/api-keys", key),
+        ] {
+            let add = ("POST", adding.to_owned(), body);
+            let delete = ("DELETE", named.clone(), json!({}));
+            let answers = at_once(&agents, &[add, delete]);
+            let statuses = (answers[0].0, answers[1].0);
+            assert!(
+                matches!(statuses, (201, 409) | (404, 204)),
+                "{adding}: {answers:?}"
+            );
+        }
     }
 }

@@ -1,5 +1,7 @@
 //! Actors: the people or programs that sessions are with.
 
+use std::time::Duration;
+
 use flowstone_engine::Engine;
 use flowstone_project::held::hold;
 use serde_json::{Value as Json, json};
@@ -7,8 +9,16 @@ use serde_json::{Value as Json, json};
 use super::body::{Body, Kind, Member};
 use super::error::ApiError;
 use super::generations::Who;
-use super::records::{Record, Records};
-use super::{memories, projects, reach};
+use super::records::{self, Record, Records};
+use super::{ids, memories, projects, reach};
+use crate::rows::Rows;
+
+/// The actors that have or had an external id, by project and that id.
+const EXTERNAL: Rows = Rows("flowstone_api_actor_ids");
+/// Milliseconds for which an actor that is not added yet has its external id.
+const ADDING_MS: i64 = 10_000;
+/// Time between two looks at an actor that another process adds.
+const POLL: Duration = Duration::from_millis(20);
 
 /// The body of a new actor.
 pub const CREATE: &[Member] = &[
@@ -100,8 +110,10 @@ async fn add(
     who: &Who,
     (project, mut body): (String, Body),
 ) -> Result<(Json, bool), ApiError> {
-    let mut held = None;
-    if let Some(external) = body.text("external_id") {
+    let _references = records::hold_references().await;
+    let (mut held, mut claimed, key) = (None, None, ids::key(engine));
+    let external = body.text("external_id").map(str::to_owned);
+    if let Some(external) = &external {
         // The next request finds the actor that this one adds.
         held = Some(hold(format!("{}/of/{project}", Records::Actors.table())).await);
         let known = Records::Actors.list_in(engine, Some(&project)).await?;
@@ -111,26 +123,80 @@ async fn add(
             return Ok((shown(actor), false));
         }
     }
-    let creates = body.flag("auto_create_memory") == Some(true);
+    let creates = body.flag("auto_create_memory") == Some(true) && body.text("memory_id").is_none();
     body.0.remove("auto_create_memory");
-    match body.text("memory_id") {
-        Some(memory) => {
-            reach::memory(engine, who, (&project, memory)).await?;
+    if let Some(memory) = body.text("memory_id") {
+        reach::memory(engine, who, (&project, memory)).await?;
+    }
+    if creates {
+        reach::new_memory(engine, who, &project).await?;
+    }
+    if let Some(external) = external {
+        let row_key = format!("{}.{external}", ids::key_of(&project));
+        match claim(engine, (&row_key, &external, &key)).await? {
+            Claim::Taken(row) => claimed = Some((row_key, row)),
+            Claim::Known(actor) => {
+                reach::actor(engine, who, (&project, actor.id())).await?;
+                return Ok((shown(&actor), false));
+            }
         }
-        None if creates => {
-            reach::new_memory(engine, who, &project).await?;
-            let name = body.text("name").unwrap_or_default();
-            let memory = json!({"project_id": project, "name": name});
-            let memory = memories::create(engine, memory).await?;
-            body.0.insert("memory_id".to_owned(), memory["id"].clone());
-        }
-        None => {}
+    }
+    if creates {
+        let name = body.text("name").unwrap_or_default();
+        let memory = json!({"project_id": project, "name": name});
+        let memory = memories::add(engine, memory).await?;
+        body.0.insert("memory_id".to_owned(), memory["id"].clone());
     }
     body.0.insert("project_id".to_owned(), json!(project));
     body.0.entry("tags").or_insert(json!({}));
-    let actor = Records::Actors.create(engine, body.0).await?;
+    let actor = Records::Actors.create_as(engine, &key, body.0).await?;
+    if let Some((row_key, row)) = claimed {
+        let added = json!({"actor": key});
+        EXTERNAL
+            .replace_exact(engine, &row_key, (&row, &added))
+            .await?;
+    }
     drop(held);
     Ok((shown(&actor), true))
+}
+
+/// Whose an external id is.
+enum Claim {
+    /// It is free for a new actor, by this row.
+    Taken(Json),
+    Known(Record),
+}
+
+/// Takes an external id for an actor that is about to be added, with one write that fails where another process was faster, and then
+/// waits for the actor that this one adds.
+async fn claim(
+    engine: &Engine,
+    (row_key, external, key): (&str, &str, &str),
+) -> Result<Claim, ApiError> {
+    let own = json!({"actor": key, "at_ms": engine.now_ms()});
+    while !EXTERNAL.insert(engine, row_key, &own).await? {
+        let Some(row) = EXTERNAL.get(engine, row_key).await? else {
+            continue;
+        };
+        let actor = Records::Actors.get(engine, row["actor"].as_str().unwrap_or_default());
+        let actor = match actor.await {
+            Ok(actor) => Some(actor),
+            Err(ApiError::Refused(_)) => None,
+            Err(error) => return Err(error),
+        };
+        // A row without a time is of an actor that was added.
+        let taken_ms = row["at_ms"].as_i64().unwrap_or(0);
+        let is_adding = engine.now_ms().saturating_sub(taken_ms) < ADDING_MS;
+        match actor {
+            Some(actor) if actor.text("external_id") == Some(external) => {
+                return Ok(Claim::Known(actor));
+            }
+            None if is_adding => tokio::time::sleep(POLL).await,
+            // The actor was deleted, has another id by now, or was never added.
+            Some(_) | None => EXTERNAL.delete_exact(engine, row_key, &row).await?,
+        }
+    }
+    Ok(Claim::Taken(own))
 }
 
 /// Changes an actor.
@@ -142,15 +208,17 @@ pub async fn update(
     who: &Who,
     (id, body): (&str, Json),
 ) -> Result<Json, ApiError> {
+    let _references = records::hold_references().await;
     let body = Body::read_changes(body, UPDATE, CREATE)?;
-    let _held = Records::Actors.hold(id).await;
-    let mut record = Records::Actors.get(engine, id).await?;
-    if let Some(memory) = body.text("memory_id") {
-        reach::memory(engine, who, (record.project(), memory)).await?;
-    }
-    body.change(&mut record.members);
-    record.members.entry("tags").or_insert(json!({}));
-    Ok(shown(&Records::Actors.update(engine, record).await?))
+    let changing = async |mut record: Record| {
+        if let Some(memory) = body.text("memory_id") {
+            reach::memory(engine, who, (record.project(), memory)).await?;
+        }
+        body.clone().change(&mut record.members);
+        record.members.entry("tags").or_insert(json!({}));
+        Ok(record)
+    };
+    Ok(shown(&Records::Actors.change(engine, id, changing).await?))
 }
 
 /// Returns an actor as answers show it.

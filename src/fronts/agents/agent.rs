@@ -4,11 +4,11 @@ use flowstone_engine::Engine;
 use serde_json::{Map, Value as Json, json};
 
 use super::body::{Body, Kind, Member, texts};
-use super::control::{Known, Named};
+use super::control::{Control, HELD, Known, Named};
 use super::error::ApiError;
 use super::generations::Who;
 use super::policies::Policy;
-use super::records::{Record, Records};
+use super::records::{self, Record, Records};
 use super::{actions, knowledge, projects, reach, running, sessions, tools};
 
 const BOUNDARY: &str = "boundary_policy";
@@ -171,12 +171,19 @@ impl Agent {
     /// # Errors
     /// When it is not.
     pub fn check_overrides(&self, given: &Body) -> Result<(), ApiError> {
-        let names = ["active_tool_ids", "tool_choice"].into_iter();
-        let both = names.filter_map(|name| {
-            let value = given.get(name).or_else(|| self.record.get(name))?;
+        self.control().check_overrides(given)
+    }
+
+    /// Returns the loop control of the agent.
+    pub fn control(&self) -> Control {
+        let own = HELD.into_iter().filter_map(|name| {
+            let value = self.record.get(name)?;
             Some((name.to_owned(), value.clone()))
         });
-        self.known().options(&Body(both.collect())).map(|_| ())
+        Control {
+            known: self.known(),
+            own: Body(own.collect()),
+        }
     }
 
     /// Refuses a generation of an agent without tools that must call one.
@@ -232,6 +239,7 @@ impl Agent {
 /// # Errors
 /// When the body is not valid, or refers to a record that does not exist or that the caller may not use.
 pub async fn create(engine: &Engine, who: &Who, body: Json) -> Result<Json, ApiError> {
+    let _references = records::hold_references().await;
     let mut body = Body::read(body, MEMBERS)?;
     let project = projects::of(engine, body.text("project_id")).await?;
     body.0.insert("project_id".to_owned(), json!(project));
@@ -254,9 +262,18 @@ pub async fn update(
     who: &Who,
     (id, body): (&str, Json),
 ) -> Result<Json, ApiError> {
+    let _references = records::hold_references().await;
     let body = Body::read_changes(body, MEMBERS, MEMBERS)?;
-    let _held = Records::Agents.hold(id).await;
-    let mut record = Records::Agents.get(engine, id).await?;
+    let changing = async |record: Record| changed(engine, who, (record, body.clone())).await;
+    Ok(shown(&Records::Agents.change(engine, id, changing).await?))
+}
+
+/// Returns the record of an agent with changes that were checked.
+async fn changed(
+    engine: &Engine,
+    who: &Who,
+    (mut record, body): (Record, Body),
+) -> Result<Record, ApiError> {
     let is_own = |given: &Json| {
         let given = given.as_str().map(super::ids::key_of);
         given == Some(super::ids::key_of(record.project()))
@@ -276,7 +293,7 @@ pub async fn update(
     check_given(engine, who, (&mut record.members, &before, &project)).await?;
     Agent::of(engine, record.clone()).await?.check()?;
     check_boundary(engine, who, (&record.members, &before)).await?;
-    Ok(shown(&Records::Agents.update(engine, record).await?))
+    Ok(record)
 }
 
 /// Deletes an agent and its sessions. Its generations remain.
@@ -284,6 +301,7 @@ pub async fn update(
 /// # Errors
 /// When no agent has the id, or one of its generations is not over.
 pub async fn delete(engine: &Engine, id: &str) -> Result<(), ApiError> {
+    let _references = records::hold_references().await;
     let record = Records::Agents.get(engine, id).await?;
     running::refuse_of_agent(engine, &record).await?;
     let sessions = Records::Sessions

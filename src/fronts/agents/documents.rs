@@ -6,7 +6,7 @@ use serde_json::{Value as Json, json};
 use super::body::{Body, Kind, Member};
 use super::error::ApiError;
 use super::generations::Who;
-use super::records::{Record, Records};
+use super::records::{self, Record, Records};
 use super::{admission, projects, reach};
 
 /// The body of a new document.
@@ -44,6 +44,7 @@ const SHOWN: &[&str] = &["filename", "metadata", "path", "title"];
 /// # Errors
 /// When the body is not valid.
 pub async fn create(engine: &Engine, body: Json) -> Result<Json, ApiError> {
+    let _references = records::hold_references().await;
     let mut body = Body::read(body, CREATE)?;
     let project = projects::of(engine, body.text("project_id")).await?;
     body.0.insert("project_id".to_owned(), json!(project));
@@ -60,11 +61,14 @@ pub async fn create(engine: &Engine, body: Json) -> Result<Json, ApiError> {
 /// When the body is not valid, or no record has that id.
 pub async fn update(engine: &Engine, id: &str, body: Json) -> Result<Json, ApiError> {
     let body = Body::read_changes(body, UPDATE, CREATE)?;
-    let _held = Records::Documents.hold(id).await;
-    let mut record = Records::Documents.get(engine, id).await?;
-    body.change(&mut record.members);
-    record.members.entry("tags").or_insert(json!({}));
-    Ok(shown(&Records::Documents.update(engine, record).await?))
+    let changing = async |mut record: Record| {
+        body.clone().change(&mut record.members);
+        record.members.entry("tags").or_insert(json!({}));
+        Ok(record)
+    };
+    Ok(shown(
+        &Records::Documents.change(engine, id, changing).await?,
+    ))
 }
 
 /// Returns a document as answers show it.

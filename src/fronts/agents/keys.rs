@@ -10,7 +10,7 @@ use serde_json::{Value as Json, json};
 
 use super::body::{Body, Kind, Member, texts};
 use super::error::ApiError;
-use super::records::{Record, Records};
+use super::records::{self, Record, Records};
 
 /// The name of a flow that no file can have.
 const NO_FLOW: &str = "(agents API only)";
@@ -60,6 +60,7 @@ const SHOWN: &[&str] = &["policy_ids", "project_id"];
 /// # Errors
 /// When the body is not valid, names a policy or a project that does not exist, or the holder may create no tokens.
 pub async fn create(engine: &Engine, by: &Token, body: Json) -> Result<Json, ApiError> {
+    let _references = records::hold_references().await;
     let mut body = Body::read(body, CREATE)?;
     check(engine, &mut body).await?;
     let new = NewToken {
@@ -90,12 +91,14 @@ pub async fn create(engine: &Engine, by: &Token, body: Json) -> Result<Json, Api
 /// # Errors
 /// When the body is not valid, or no record has that id.
 pub async fn update(engine: &Engine, id: &str, body: Json) -> Result<Json, ApiError> {
+    let _references = records::hold_references().await;
     let mut body = Body::read_changes(body, UPDATE, CREATE)?;
     check(engine, &mut body).await?;
-    let _held = Records::Keys.hold(id).await;
-    let mut record = Records::Keys.get(engine, id).await?;
-    body.change(&mut record.members);
-    Ok(shown(&Records::Keys.update(engine, record).await?))
+    let changing = async |mut record: Record| {
+        body.clone().change(&mut record.members);
+        Ok(record)
+    };
+    Ok(shown(&Records::Keys.change(engine, id, changing).await?))
 }
 
 /// Deletes a key: from now on it is not accepted.

@@ -2,6 +2,7 @@
 
 use flowstone_engine::Engine;
 use flowstone_engine::feed_event::instant;
+use flowstone_engine::ports::StoreError;
 use flowstone_project::knowledge::write::{
     Action, DUPLICATE, Fact, UPDATE, entry_key, hold_entries,
 };
@@ -11,8 +12,9 @@ use serde_json::{Value as Json, json};
 use super::body::{Body, Kind, Member, texts};
 use super::error::ApiError;
 use super::generations::Who;
-use super::records::{Record, Records};
+use super::records::{self, CHANGES_MAX, Record, Records};
 use super::{ids, knowledge, projects, sight};
+use crate::rows::NOT_FOUND;
 
 /// The body of a new memory.
 pub const CREATE: &[Member] = &[
@@ -63,6 +65,15 @@ const SHOWN: &[&str] = &["description", "tags"];
 /// # Errors
 /// When the body is not valid.
 pub async fn create(engine: &Engine, body: Json) -> Result<Json, ApiError> {
+    let _references = records::hold_references().await;
+    add(engine, body).await
+}
+
+/// As [`create`], for a caller that holds the references.
+///
+/// # Errors
+/// When the body is not valid.
+pub(super) async fn add(engine: &Engine, body: Json) -> Result<Json, ApiError> {
     let mut body = Body::read(body, CREATE)?;
     let project = projects::of(engine, body.text("project_id")).await?;
     body.0.insert("project_id".to_owned(), json!(project));
@@ -76,11 +87,14 @@ pub async fn create(engine: &Engine, body: Json) -> Result<Json, ApiError> {
 /// When the body is not valid, or no record has that id.
 pub async fn update(engine: &Engine, id: &str, body: Json) -> Result<Json, ApiError> {
     let body = Body::read_changes(body, UPDATE_MEMORY, CREATE)?;
-    let _held = Records::Memories.hold(id).await;
-    let mut record = Records::Memories.get(engine, id).await?;
-    body.change(&mut record.members);
-    record.members.entry("tags").or_insert(json!([]));
-    Ok(shown(&Records::Memories.update(engine, record).await?))
+    let changing = async |mut record: Record| {
+        body.clone().change(&mut record.members);
+        record.members.entry("tags").or_insert(json!([]));
+        Ok(record)
+    };
+    Ok(shown(
+        &Records::Memories.change(engine, id, changing).await?,
+    ))
 }
 
 /// Deletes a memory that no agent and no actor uses, with its entries.
@@ -88,6 +102,7 @@ pub async fn update(engine: &Engine, id: &str, body: Json) -> Result<Json, ApiEr
 /// # Errors
 /// When no record has that id, or it is in use.
 pub async fn delete(engine: &Engine, id: &str) -> Result<(), ApiError> {
+    let _references = records::hold_references().await;
     let record = Records::Memories.get(engine, id).await?;
     for kind in [Records::Agents, Records::Actors] {
         let users = kind.list_in(engine, Some(record.project())).await?;
@@ -198,13 +213,27 @@ pub async fn write(
         thresholds,
     };
     let _held = hold_entries(memory.id()).await;
-    let written = library.write(&fact).await.map_err(knowledge::failed)?;
-    if let Some(op) = written.op() {
-        engine.stores().tables.apply(op, engine.now_ms()).await?;
+    for _ in 0..CHANGES_MAX {
+        let written = library.write(&fact).await.map_err(knowledge::failed)?;
+        if let Some(op) = written.op() {
+            match engine.stores().tables.apply(op, engine.now_ms()).await {
+                Ok(_) => {}
+                // Another process changed the entry, so the fact is compared with it again.
+                Err(StoreError::Rejected { kind, .. }) if kind == NOT_FOUND => continue,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let mut entry = written.entry;
+        entry["action"] = json!(written.action.name());
+        return Ok((entry, written.action == Action::Created));
     }
-    let mut entry = written.entry;
-    entry["action"] = json!(written.action.name());
-    Ok((entry, written.action == Action::Created))
+    Err(changed_always(memory.id()))
+}
+
+fn changed_always(memory: &str) -> ApiError {
+    ApiError::conflict(format!(
+        "the entries of the memory `{memory}` were changed by others all the time; send the request again"
+    ))
 }
 
 fn refuse_empty(content: &str) -> Result<(), ApiError> {
@@ -237,14 +266,23 @@ pub async fn update_entry(
 ) -> Result<Json, ApiError> {
     let body = Body::read_changes(body, UPDATE_ENTRY, CREATE_ENTRY)?;
     let _held = hold_entries(memory).await;
-    let mut entry = entry(engine, memory, id).await?;
-    if let Some(content) = body.text("content") {
-        refuse_empty(content)?;
-        entry["content"] = json!(content);
+    for _ in 0..CHANGES_MAX {
+        let before = entry(engine, memory, id).await?;
+        let mut entry = before.clone();
+        if let Some(content) = body.text("content") {
+            refuse_empty(content)?;
+            entry["content"] = json!(content);
+        }
+        entry["updated_at"] = instant(engine.now_ms());
+        let key = entry_key(&entry);
+        if ENTRIES
+            .replace_exact(engine, &key, (&before, &entry))
+            .await?
+        {
+            return Ok(entry);
+        }
     }
-    entry["updated_at"] = instant(engine.now_ms());
-    ENTRIES.put(engine, &entry_key(&entry), &entry).await?;
-    Ok(entry)
+    Err(changed_always(memory))
 }
 
 /// Deletes an entry.

@@ -10,7 +10,7 @@ use serde_json::{Map, Value as Json, json};
 
 use super::body::{Body, Kind, Member, texts};
 use super::error::ApiError;
-use super::records::{Record, Records};
+use super::records::{self, Record, Records};
 use super::{ids, permissions};
 
 /// The body of a new policy.
@@ -430,10 +430,13 @@ pub async fn create(engine: &Engine, body: Json) -> Result<Json, ApiError> {
 pub async fn update(engine: &Engine, id: &str, body: Json) -> Result<Json, ApiError> {
     let body = Body::read_changes(body, CREATE, CREATE)?;
     check(&body)?;
-    let _held = Records::Policies.hold(id).await;
-    let mut record = Records::Policies.get(engine, id).await?;
-    body.change(&mut record.members);
-    Ok(shown(&Records::Policies.update(engine, record).await?))
+    let changing = async |mut record: Record| {
+        body.clone().change(&mut record.members);
+        Ok(record)
+    };
+    Ok(shown(
+        &Records::Policies.change(engine, id, changing).await?,
+    ))
 }
 
 /// Deletes a policy that no key has.
@@ -441,6 +444,7 @@ pub async fn update(engine: &Engine, id: &str, body: Json) -> Result<Json, ApiEr
 /// # Errors
 /// When no record has that id, or a key has it.
 pub async fn delete(engine: &Engine, id: &str) -> Result<(), ApiError> {
+    let _references = records::hold_references().await;
     let record = Records::Policies.get(engine, id).await?;
     let keys = Records::Keys.list(engine).await?;
     let has_it = |key: &&Record| {

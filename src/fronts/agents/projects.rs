@@ -6,7 +6,7 @@ use serde_json::{Value as Json, json};
 use super::body::{Body, Kind, Member};
 use super::error::ApiError;
 use super::ids;
-use super::records::{Record, Records};
+use super::records::{self, Record, Records};
 use crate::rows::Rows;
 
 /// The name of the project of requests that name none.
@@ -59,6 +59,7 @@ pub async fn of(engine: &Engine, id: Option<&str>) -> Result<String, ApiError> {
 /// # Errors
 /// When no record has that id, or it is in use.
 pub async fn delete(engine: &Engine, id: &str) -> Result<(), ApiError> {
+    let _references = records::hold_references().await;
     let project = Records::Projects.get(engine, id).await?;
     for kind in [
         Records::Actors,

@@ -11,7 +11,7 @@ use serde_json::{Map, Value as Json, json};
 use super::body::{Body, Kind, Member};
 use super::error::ApiError;
 use super::generations::Who;
-use super::records::{Record, Records};
+use super::records::{self, Record, Records};
 use super::{projects, reach, running};
 use crate::address::host_of;
 
@@ -154,6 +154,7 @@ pub enum Place {
 /// # Errors
 /// When the body is not valid, names a provider or a secret that there is not, or the caller may not use the secret.
 pub async fn create(engine: &Engine, who: &Who, body: Json) -> Result<Json, ApiError> {
+    let _references = records::hold_references().await;
     let mut body = Body::read(body, CREATE)?;
     read_config(&mut body)?;
     let project = projects::of(engine, body.text("project_id")).await?;
@@ -174,20 +175,22 @@ pub async fn update(
     who: &Who,
     (id, body): (&str, Json),
 ) -> Result<Json, ApiError> {
+    let _references = records::hold_references().await;
     let mut body = Body::read_changes(body, UPDATE, CREATE)?;
     read_config(&mut body)?;
-    let _held = Records::Providers.hold(id).await;
-    let mut record = Records::Providers.get(engine, id).await?;
-    check_secret(engine, who, (record.project(), &body)).await?;
-    let before = target(&record);
     let is_given = body.get(SECRET).is_some();
-    body.change(&mut record.members);
-    if !is_given && target(&record) != before {
-        record.members.remove(SECRET);
-    }
-    check(engine, &record.members)?;
-    bind(engine, &record)?;
-    let record = Records::Providers.update(engine, record).await?;
+    let changing = async |mut record: Record| {
+        check_secret(engine, who, (record.project(), &body)).await?;
+        let before = target(&record);
+        body.clone().change(&mut record.members);
+        if !is_given && target(&record) != before {
+            record.members.remove(SECRET);
+        }
+        check(engine, &record.members)?;
+        bind(engine, &record)?;
+        Ok(record)
+    };
+    let record = Records::Providers.change(engine, id, changing).await?;
     Ok(shown(&record))
 }
 
@@ -196,6 +199,7 @@ pub async fn update(
 /// # Errors
 /// When no record has that id, an agent uses it, or a generation that is not over needs its key.
 pub async fn delete(engine: &Engine, id: &str) -> Result<(), ApiError> {
+    let _references = records::hold_references().await;
     let record = Records::Providers.get(engine, id).await?;
     let agents = Records::Agents
         .list_in(engine, Some(record.project()))
@@ -401,6 +405,7 @@ pub fn place(engine: &Engine, record: &Record) -> Place {
 /// # Errors
 /// When the body is not valid, or the value cannot be kept.
 pub async fn create_secret(engine: &Engine, body: Json) -> Result<Json, ApiError> {
+    let _references = records::hold_references().await;
     let mut body = Body::read(body, CREATE_SECRET)?;
     check_secret_text(body.text("value"), "value")?;
     let project = projects::of(engine, body.text("project_id")).await?;
@@ -439,15 +444,17 @@ fn keep(engine: &Engine, record: &Record, value: Option<&Json>) -> Result<(), Ap
 pub async fn update_secret(engine: &Engine, id: &str, body: Json) -> Result<Json, ApiError> {
     let mut body = Body::read_changes(body, UPDATE_SECRET, CREATE_SECRET)?;
     check_secret_text(body.text("value"), "value")?;
-    let _held = Records::Secrets.hold(id).await;
-    let mut record = Records::Secrets.get(engine, id).await?;
     let value = body.0.remove("value");
-    keep(engine, &record, value.as_ref())?;
-    for provider in users(engine, &record).await? {
-        bind(engine, &provider)?;
-    }
-    body.change(&mut record.members);
-    Ok(Records::Secrets.update(engine, record).await?.to_json(&[]))
+    let changing = async |mut record: Record| {
+        keep(engine, &record, value.as_ref())?;
+        for provider in users(engine, &record).await? {
+            bind(engine, &provider)?;
+        }
+        body.clone().change(&mut record.members);
+        Ok(record)
+    };
+    let record = Records::Secrets.change(engine, id, changing).await?;
+    Ok(record.to_json(&[]))
 }
 
 /// Deletes a secret that no provider uses.
@@ -455,6 +462,7 @@ pub async fn update_secret(engine: &Engine, id: &str, body: Json) -> Result<Json
 /// # Errors
 /// When no record has that id, or a provider uses it.
 pub async fn delete_secret(engine: &Engine, id: &str) -> Result<(), ApiError> {
+    let _references = records::hold_references().await;
     let record = Records::Secrets.get(engine, id).await?;
     if let Some(user) = users(engine, &record).await?.first() {
         let message = format!("the provider `{}` uses the secret", user.id());

@@ -9,6 +9,15 @@ use super::error::ApiError;
 use super::ids;
 use crate::rows::Rows;
 
+/// Maximum number of attempts to change a record that others change at the same time.
+pub(super) const CHANGES_MAX: usize = 100;
+
+/// Holds the references between records, for a change that adds a reference or deletes what others may name: a record is stored before
+/// another request of this process looks for records that name the one that it deletes, or it finds that one gone.
+pub async fn hold_references() -> Held {
+    hold("flowstone_api/references".to_owned()).await
+}
+
 /// A kind of records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Records {
@@ -176,20 +185,43 @@ impl Records {
         self.put(engine, key, members).await
     }
 
-    /// Holds a record for a change: it is read, changed and stored while no other change of it does the same.
-    pub async fn hold(self, id: &str) -> Held {
-        hold(format!("{}/{}", self.table(), ids::key_of(id))).await
-    }
-
-    /// Stores a changed record, which was read while it was held.
+    /// Changes a record: reads it, lets `change` change it, and stores it if it is still what was read. Where another change came first,
+    /// also one that another process made, all of this is repeated, so none is lost.
     ///
     /// # Errors
-    /// When the store cannot be written.
-    pub async fn update(self, engine: &Engine, mut record: Record) -> Result<Record, ApiError> {
-        let now = instant(engine.now_ms());
-        record.members.insert("updated_at".to_owned(), now);
-        let key = ids::key_of(record.id()).to_owned();
-        self.put(engine, &key, record.members).await
+    /// When no record has that id, `change` fails, or the store cannot be written.
+    pub async fn change(
+        self,
+        engine: &Engine,
+        id: &str,
+        mut change: impl AsyncFnMut(Record) -> Result<Record, ApiError>,
+    ) -> Result<Record, ApiError> {
+        // Changes of this process wait for each other.
+        let _held = self.hold(id).await;
+        for _ in 0..CHANGES_MAX {
+            let record = self.get(engine, id).await?;
+            let key = record.key().to_owned();
+            let old = Json::Object(record.members.clone());
+            let mut record = change(record).await?;
+            let now = instant(engine.now_ms());
+            record.members.insert("updated_at".to_owned(), now);
+            let new = Json::Object(record.members.clone());
+            if self
+                .rows()
+                .replace_exact(engine, &key, (&old, &new))
+                .await?
+            {
+                return Ok(record);
+            }
+        }
+        Err(ApiError::conflict(format!(
+            "the {} `{id}` was changed by others all the time; send the request again",
+            self.noun()
+        )))
+    }
+
+    async fn hold(self, id: &str) -> Held {
+        hold(format!("{}/{}", self.table(), ids::key_of(id))).await
     }
 
     async fn put(
@@ -267,15 +299,25 @@ impl Tags {
         change: Option<Tags>,
     ) -> Result<Json, ApiError> {
         let _held = hold(format!("flowstone_api_run_tags/{run}")).await;
-        let own = OF_RUNS.get(engine, run).await?;
-        let own = own.and_then(|it| it.as_object().cloned());
-        let own = own.unwrap_or_default();
-        let Some(change) = change else {
-            return Ok(Json::Object(own));
-        };
-        let tags = Json::Object(change.apply(own)?);
-        OF_RUNS.put(engine, run, &tags).await?;
-        Ok(tags)
+        for _ in 0..CHANGES_MAX {
+            let old = OF_RUNS.get(engine, run).await?;
+            let own = old.as_ref().and_then(Json::as_object).cloned();
+            let own = own.unwrap_or_default();
+            let Some(change) = change.clone() else {
+                return Ok(Json::Object(own));
+            };
+            let tags = Json::Object(change.apply(own)?);
+            let is_stored = match &old {
+                Some(old) => OF_RUNS.replace_exact(engine, run, (old, &tags)).await?,
+                None => OF_RUNS.insert(engine, run, &tags).await?,
+            };
+            if is_stored {
+                return Ok(tags);
+            }
+        }
+        Err(ApiError::conflict(
+            "the tags were changed by others all the time; send the request again",
+        ))
     }
 }
 
@@ -324,10 +366,21 @@ impl Record {
         let Some(change) = change else {
             return Ok(Json::Object(tags_of(self.get("tags"))));
         };
-        let _held = self.kind.hold(self.id()).await;
-        let mut record = self.kind.get(engine, self.id()).await?;
-        let tags = change.apply(tags_of(record.get("tags")))?;
-        let stored = match self.kind {
+        let mut tags = Map::new();
+        let changing = async |mut record: Record| {
+            tags = change.clone().apply(tags_of(record.get("tags")))?;
+            record
+                .members
+                .insert("tags".to_owned(), self.stored_tags(&tags));
+            Ok(record)
+        };
+        self.kind.change(engine, self.id(), changing).await?;
+        Ok(Json::Object(tags))
+    }
+
+    /// Returns tags as the record has them.
+    fn stored_tags(&self, tags: &Map<String, Json>) -> Json {
+        match self.kind {
             Records::Memories => tags.iter().map(text_of).collect(),
             Records::Actors
             | Records::Agents
@@ -339,10 +392,7 @@ impl Record {
             | Records::Secrets
             | Records::Sessions
             | Records::Tools => Json::Object(tags.clone()),
-        };
-        record.members.insert("tags".to_owned(), stored);
-        self.kind.update(engine, record).await?;
-        Ok(Json::Object(tags))
+        }
     }
 
     pub fn id(&self) -> &str {

@@ -22,7 +22,7 @@ use super::agent::Agent;
 use super::body::Body;
 use super::error::{ApiError, Refusal, Status};
 use super::generations::{self, State, View, Who};
-use super::records::{Record, Records, Tags};
+use super::records::{self, Record, Records, Tags};
 use super::{codes, context, documents, ids, knowledge, lineage, outputs, reach, sight};
 use crate::rows::Rows;
 use members::STATUS;
@@ -95,6 +95,7 @@ pub async fn create(
     who: &Who,
     (agent, body): (&str, Json),
 ) -> Result<Json, ApiError> {
+    let _references = records::hold_references().await;
     let mut body = Body::read(body, CREATE)?;
     check(&body)?;
     let agent = Agent::find(engine, agent).await?;
@@ -281,17 +282,20 @@ impl Session {
     pub async fn update(mut self, engine: &Engine, body: Json) -> Result<Json, ApiError> {
         let body = Body::read_changes(body, UPDATE, &[STATUS])?;
         check(&body)?;
-        let _held = Records::Sessions.hold(self.id()).await;
-        self.record = Records::Sessions.get(engine, self.id()).await?;
         let given = body.text("status").map(|status| status == "open");
-        let opens = given == Some(true) && self.status(engine) != "open";
-        if opens {
-            single::take(engine, &self).await?;
-            self.touch(engine).await?;
-        }
-        body.change(&mut self.record.members);
-        complete(&mut self.record.members);
-        self.record = Records::Sessions.update(engine, self.record).await?;
+        let id = self.id().to_owned();
+        let changing = async |record: Record| {
+            self.record = record;
+            if given == Some(true) && self.status(engine) != "open" {
+                single::take(engine, &self).await?;
+                self.touch(engine).await?;
+            }
+            let mut record = self.record.clone();
+            body.clone().change(&mut record.members);
+            complete(&mut record.members);
+            Ok(record)
+        };
+        self.record = Records::Sessions.change(engine, &id, changing).await?;
         if given == Some(false) {
             single::free(engine, &self).await?;
         }

@@ -55,16 +55,19 @@ pub struct Written {
     pub action: Action,
     /// The entry as it is afterwards.
     pub entry: Json,
+    /// The entry that the fact is appended to, as it was read.
+    before: Option<Json>,
 }
 
 impl Written {
-    /// Returns the change of the store; nothing for a fact that is skipped.
+    /// Returns the change of the store; nothing for a fact that is skipped. The store refuses to append to an entry that another process
+    /// has changed since it was read.
     pub fn op(&self) -> Option<TableOp> {
-        match self.action {
-            Action::Skipped => None,
-            Action::Created | Action::Updated => {
-                Some(ENTRIES.putting(&entry_key(&self.entry), &self.entry))
-            }
+        let key = entry_key(&self.entry);
+        match (self.action, &self.before) {
+            (Action::Skipped, _) => None,
+            (Action::Updated, Some(before)) => Some(ENTRIES.replacing(&key, (before, &self.entry))),
+            (Action::Created | Action::Updated, _) => Some(ENTRIES.putting(&key, &self.entry)),
         }
     }
 }
@@ -97,15 +100,18 @@ impl Library<'_> {
             Some((item, score)) if score >= duplicate => Written {
                 action: Action::Skipped,
                 entry: item.record,
+                before: None,
             },
             Some((item, score)) if score >= update => {
-                let mut entry = item.record;
+                let before = item.record;
+                let mut entry = before.clone();
                 let content = format!("{}\n{}", text(&entry, "content"), fact.content);
                 entry["content"] = json!(content);
                 entry["updated_at"] = now;
                 Written {
                     action: Action::Updated,
                     entry,
+                    before: Some(before),
                 }
             }
             Some(_) | None => Written {
@@ -118,6 +124,7 @@ impl Library<'_> {
                     "created_at": now,
                     "updated_at": now,
                 }),
+                before: None,
             },
         })
     }
