@@ -30,11 +30,15 @@ mod agents_moves;
 #[cfg(unix)]
 mod agents_names;
 #[cfg(unix)]
+mod agents_numbers;
+#[cfg(unix)]
 mod agents_openapi;
 #[cfg(unix)]
 mod agents_pauses;
 #[cfg(unix)]
 mod agents_platform;
+#[cfg(unix)]
+mod agents_processes;
 #[cfg(unix)]
 mod agents_providers;
 #[cfg(unix)]

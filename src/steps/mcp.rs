@@ -470,11 +470,7 @@ impl Mcp {
         adapter: &McpAdapter,
         ask: Ask,
     ) -> Result<Reply, StepError> {
-        let usual = match &ask {
-            Ask::List => LISTING,
-            Ask::Call(..) | Ask::Continue(..) | Ask::Query(_) => TIMEOUT,
-        };
-        let limit = adapter.timeout.unwrap_or(usual);
+        let limit = adapter.timeout.unwrap_or_else(|| usual(&ask));
         let is_list = matches!(ask, Ask::List);
         let pool = self.pool.get().map_err(|error| {
             StepError::new(
@@ -519,4 +515,22 @@ fn tell(cx: &StepContext, heard: Heard) {
         done: whole(heard.done),
         total: heard.total.map(whole),
     });
+}
+
+/// Returns how long a server may take, where the adapter has no `:timeout-ms`.
+fn usual(ask: &Ask) -> Duration {
+    match ask {
+        Ask::List => LISTING,
+        Ask::Call(..) | Ask::Continue(..) | Ask::Query(_) => TIMEOUT,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_has_30_seconds_for_its_list() {
+        assert_eq!(usual(&Ask::List), Duration::from_secs(30));
+    }
 }

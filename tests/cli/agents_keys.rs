@@ -458,3 +458,27 @@ fn null_removes_the_path_of_a_document() {
     );
     assert_eq!(agents.get(&path).json()["path"], Value::Null);
 }
+
+#[test]
+fn a_generation_names_the_key_that_started_it_by_its_id() {
+    let agents = Agents::serve();
+    let agent = agents.agent("say hi", &[], json!({}));
+    let all = policy(&agents, &json!([{"effect": "Allow", "action": ["*"]}]));
+    // Two keys may have one name.
+    let keys = [(); 2].map(|()| key(&agents, &json!({"name": "ci", "policy_ids": [all]})));
+    assert_ne!(keys[0].0, keys[1].0);
+    for (id, text) in keys {
+        let route = format!("POST /agents/{agent}/generate");
+        let done = with(&agents, &text, &route, &json!({"prompt": "x"})).json();
+        let generation = done["id"].as_str().expect("an id");
+        let record = agents.get(&format!("/agents/generations/{generation}"));
+        assert_eq!(
+            record.json()["started_by"],
+            json!({"type": "api", "id": id}),
+            "{record:?}"
+        );
+        let run = generation.trim_start_matches("agt_gen_");
+        let run = agents.api.get(&format!("/api/v1/runs/{run}"));
+        assert_eq!(run.json()["startedBy"], format!("api:{id}"), "{run:?}");
+    }
+}

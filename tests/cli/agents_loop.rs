@@ -57,6 +57,7 @@ fn submitted_overrides_have_four_priorities_field_by_field() {
         json!({"tool_outputs": outputs, "tool_choice": {"type": "tool", "tool_name": "gone"}}),
         json!({"tool_outputs": outputs, "active_tool_ids": ["tool_gone"]}),
         json!({"tool_outputs": outputs, "defaults": {"colour": 1}}),
+        json!({"tool_outputs": outputs, "step_rules": [{"step": 1, "tool_choice": "none"}]}),
     ] {
         assert_eq!(
             error(&agents.submit(&agent, &paused, &wrong)),
@@ -171,6 +172,7 @@ fn names_and_tools_of_the_loop_control_are_checked_when_they_are_stored() {
     let agents = Agents::serve();
     let (a, b) = (agents.http_tool("a"), agents.http_tool("b"));
     for more in [
+        json!({"tool_choice": {"type": "tool", "tool_name": "a", "name": "b"}}),
         json!({"tool_choice": {"type": "tool", "tool_name": "gone"}}),
         json!({"tool_choice": "maybe"}),
         json!({"active_tool_ids": [b]}),

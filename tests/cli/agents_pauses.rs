@@ -237,3 +237,33 @@ fn presets_of_a_client_tool_are_for_the_client_only() {
     let told = agents.turns()[1].to_string();
     assert!(!told.contains("/srv") && told.contains("mine"), "{told}");
 }
+
+#[test]
+fn a_paused_generation_keeps_the_tools_that_it_started_with() {
+    let agents = Agents::serve();
+    let ask = agents.client_tool("ask");
+    let (old, new) = (agents.http_tool("old"), agents.http_tool("new"));
+    let agent = agents.agent("call ask\ncall old\nsay done", &[&ask, &old], json!({}));
+    let waiting = agents.generate(&agent, &json!({"prompt": "x"}));
+    let changed = json!({"tool_ids": [new]});
+    let changed = agents.send("PUT", &format!("/agents/{agent}"), &changed);
+    assert_eq!(changed.status, 200, "{changed:?}");
+    let call = &waiting["required_action"]["tool_calls"][0]["tool_call_id"];
+    let submit = |more: Value| {
+        let mut body = json!({"tool_outputs": [{"tool_call_id": call, "output": 1}]});
+        if let (Value::Object(body), Value::Object(more)) = (&mut body, more) {
+            body.extend(more);
+        }
+        agents.submit(&agent, &waiting, &body)
+    };
+    let choice = |name: &str| json!({"type": "tool", "tool_name": name});
+    for wrong in [
+        json!({"tool_choice": choice("new")}),
+        json!({"active_tool_ids": [new]}),
+        json!({"defaults": {"tool_choice": choice("new")}}),
+    ] {
+        assert_eq!(error(&submit(wrong)), "400 VALIDATION_FAILED");
+    }
+    let done = submit(json!({"tool_choice": choice("old"), "active_tool_ids": [old]}));
+    assert_eq!(done.json()["text"], "done", "{done:?}");
+}

@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::agents_api::{Agents, error, offered};
+use crate::agents_api::{Agents, answer, error, offered};
+use crate::server::{Answer, Server};
 
 #[test]
 fn the_tools_of_a_server_have_its_prefix_presets_and_context_headers() {
@@ -196,5 +197,39 @@ fn a_tool_of_a_server_whose_name_is_taken_is_left_out_and_named() {
         (&problem["type"], &problem["tool_name"]),
         (&json!("mcp_tool_left_out"), &json!("github_find")),
         "{trace}"
+    );
+}
+
+#[test]
+fn a_server_that_hangs_is_named_after_its_time_and_asked_once() {
+    let agents = Agents::serve_beside(Server::start(|request, _| {
+        match request.body.contains("tools/list") {
+            true => Answer::Hang(Vec::new()),
+            false => answer(request),
+        }
+    }));
+    let url = agents.outside.url("/mcp");
+    let silent = agents.mcp_tool(
+        "github",
+        "/mcp",
+        json!({"mcp": {"url": url, "timeout_seconds": 1}}),
+    );
+    let agent = agents.agent("say done", &[&silent], json!({}));
+    let done = agents.generate(&agent, &json!({"prompt": "x"}));
+    assert_eq!(done["text"], "done", "{done}");
+    let trace = done["trace_id"].as_str().expect("an id");
+    let trace = agents.get(&format!("/traces/{trace}")).json();
+    let problem = &trace["problems"][0];
+    assert_eq!(
+        (&problem["type"], &problem["tool_name"], &problem["server"]),
+        (&json!("mcp_tools_unlisted"), &json!("github"), &json!(url))
+    );
+    let message = problem["message"].as_str().unwrap_or_default();
+    assert!(message.contains("did not answer within 1 s"), "{message}");
+    assert_eq!(agents.mcp_requests("tools/list").len(), 1);
+    let wrong = json!({"name": "t", "type": "mcp", "mcp": {"url": url, "timeout_seconds": 0}});
+    assert_eq!(
+        error(&agents.post("/tools", &wrong)),
+        "400 VALIDATION_FAILED"
     );
 }

@@ -12,6 +12,7 @@ use serde_json::{Map, Value as Json, json};
 
 use super::agent::{Agent, MAX_STEPS};
 use super::body::Body;
+use super::control::Control;
 use super::error::ApiError;
 use super::providers::{self, Place};
 use super::records::{Record, Records};
@@ -28,6 +29,8 @@ pub const DEPTH: &str = "depth";
 const CONTEXT: &str = "context";
 /// The key of the input with the caller's token.
 const CALLER: &str = "caller";
+/// The key of the input with the loop control of the agent.
+const CONTROL: &str = "control";
 /// The slug of flows that call a tool directly.
 pub const CALL: &str = "agents-call";
 /// The beginning of the slugs of agents' flows.
@@ -187,6 +190,8 @@ pub struct Start {
     pub context: Map<String, Json>,
     /// The id of the token with whose rights it acts; nothing: those of the owner of the project.
     pub caller: Option<String>,
+    /// The loop control of the agent: later changes of the agent do not count. Nothing for a direct call of a tool.
+    pub control: Option<Control>,
 }
 
 impl Start {
@@ -197,6 +202,7 @@ impl Start {
             DEPTH: self.depth,
             CONTEXT: self.context,
             CALLER: self.caller,
+            CONTROL: self.control.as_ref().map(Control::to_json),
         }))
     }
 
@@ -210,6 +216,7 @@ impl Start {
                 .and_then(|it| it.as_object().cloned())
                 .unwrap_or_default(),
             caller: read(CALLER).and_then(|it| it.as_str().map(str::to_owned)),
+            control: read(CONTROL).as_ref().and_then(Control::of_json),
         }
     }
 }

@@ -18,6 +18,54 @@ pub struct Named {
 #[derive(Debug, Clone, Default)]
 pub struct Known(pub Vec<Named>);
 
+/// The loop control of a generation, which keeps that of the agent that it started with.
+#[derive(Debug, Clone, Default)]
+pub struct Control {
+    pub known: Known,
+    /// `active_tool_ids` and `tool_choice` of the agent.
+    pub own: Body,
+}
+
+/// The members of an agent that hold until a request overrides them.
+pub const HELD: [&str; 2] = ["active_tool_ids", "tool_choice"];
+
+impl Control {
+    /// Returns it as the input of a run has it.
+    pub fn to_json(&self) -> Json {
+        let tools = self.known.0.iter();
+        let tools: Vec<Json> = tools
+            .map(|tool| json!({"id": tool.id, "names": tool.names}))
+            .collect();
+        json!({"tools": tools, "own": self.own.0})
+    }
+
+    /// Reads the loop control of a run; nothing if the run has none, because an earlier version started it.
+    pub fn of_json(json: &Json) -> Option<Control> {
+        let named = |tool: &Json| Named {
+            id: tool["id"].as_str().unwrap_or_default().to_owned(),
+            names: texts(tool.get("names")),
+        };
+        let tools = json.get("tools")?.as_array()?;
+        let own = json.get("own").and_then(Json::as_object).cloned();
+        Some(Control {
+            known: Known(tools.iter().map(named).collect()),
+            own: Body(own.unwrap_or_default()),
+        })
+    }
+
+    /// Checks that what a request overrides goes together with what the agent sets.
+    ///
+    /// # Errors
+    /// When it does not.
+    pub fn check_overrides(&self, given: &Body) -> Result<(), ApiError> {
+        let both = HELD.into_iter().filter_map(|name| {
+            let value = given.get(name).or_else(|| self.own.get(name))?;
+            Some((name.to_owned(), value.clone()))
+        });
+        self.known.options(&Body(both.collect())).map(|_| ())
+    }
+}
+
 const RULE: &[Member] = &[
     Member::optional("active_tool_ids", Kind::Texts, "The tools of the step."),
     Member::required(
@@ -100,7 +148,12 @@ impl Known {
             };
         }
         let body = Body::read(given.clone(), CHOICE)?;
-        let name = body.text("tool_name").or_else(|| body.text("name"));
+        let (own, other) = (body.text("tool_name"), body.text("name"));
+        if own.is_some() && other.is_some() && own != other {
+            let message = format!("`{at}` names one tool in `tool_name` and another in `name`");
+            return Err(ApiError::invalid(message));
+        }
+        let name = own.or(other);
         let name = name.ok_or_else(|| ApiError::invalid(format!("`{at}.tool_name` is missing")))?;
         match self.has_name(name) {
             true => Ok(json!({"tool": name})),

@@ -15,7 +15,7 @@ use flowstone_engine::waits::Caller;
 use flowstone_engine::{Engine, EngineError, StartOptions, Submitted, codec};
 use flowstone_flow::flow::{LoadedFlow, name_of};
 use flowstone_lang::value::Value;
-use flowstone_model::json::to_json;
+use flowstone_model::json::to_exact_json;
 use serde_json::{Map, Value as Json, json};
 
 use super::agent::Agent;
@@ -178,6 +178,7 @@ pub async fn prepare(
         depth: body.int("max_call_depth").unwrap_or(MAX_DEPTH),
         context: context.cloned().unwrap_or_default(),
         caller: who.token.clone(),
+        control: Some(agent.control()),
     };
     Ok((flow(engine, agent, servers)?, start))
 }
@@ -431,7 +432,7 @@ fn state_of(status: RunStatus, waits_for_outputs: bool) -> State {
 }
 
 fn as_json(value: &Value) -> Json {
-    to_json(value).unwrap_or_else(|_| codec::encode(value).map_or(Json::Null, Json::String))
+    to_exact_json(value).unwrap_or_else(|_| codec::encode(value).map_or(Json::Null, Json::String))
 }
 
 fn call_json(call: &Json) -> Json {

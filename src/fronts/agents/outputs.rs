@@ -1,5 +1,6 @@
 //! The outputs of client tools and the answers to questions: what a caller submits for a generation that is paused.
 
+use flowstone_engine::codec;
 use flowstone_engine::ids::RunId;
 use flowstone_engine::json::from_json;
 use flowstone_engine::ports::{RunRow, RunStatus, Target};
@@ -9,6 +10,8 @@ use serde_json::{Map, Value as Json, json};
 
 use super::agent::Agent;
 use super::body::{Body, Kind as Of, Member};
+use super::compile::Start;
+use super::control::Control;
 use super::error::{ApiError, Status as Refused};
 use super::pauses::{self, Kind, Pause};
 use super::{codes, ids, questions};
@@ -67,10 +70,12 @@ pub async fn submit(
             questions::answer(engine, &pause.waits, &outputs, &caller).await
         }
         Kind::Client => {
-            let mut payload = agent.known().submitted(&body)?;
+            let control = control(agent, row);
+            let mut payload = control.known.submitted(&body)?;
             if let Some(Json::Object(defaults)) = body.get("defaults") {
-                agent.check_overrides(&Body(defaults.clone()))?;
+                control.check_overrides(&Body(defaults.clone()))?;
             }
+            refuse_past(body.items("step_rules"), pause.steps.unwrap_or(0))?;
             let entries = outputs.into_iter();
             let entries = entries.map(|(id, output)| json!({"tool-call-id": id, "output": output}));
             payload.insert("outputs".to_owned(), entries.collect());
@@ -84,6 +89,25 @@ pub async fn submit(
         }
         other => other,
     }
+}
+
+/// Returns the loop control that a generation started with, which a change of its agent does not change.
+fn control(agent: &Agent, row: &RunRow) -> Control {
+    let input = codec::decode(&row.input).ok();
+    let own = input.and_then(|input| Start::of_input(&input).control);
+    own.unwrap_or_else(|| agent.control())
+}
+
+/// Refuses rules for steps that the generation has made: they would change nothing.
+fn refuse_past(rules: &[Json], steps: i64) -> Result<(), ApiError> {
+    for (idx, rule) in rules.iter().enumerate() {
+        if let Some(step) = rule["step"].as_i64().filter(|step| *step <= steps) {
+            return Err(ApiError::invalid(format!(
+                "`step_rules[{idx}].step` is {step}, but the generation has made {steps} already: name a later step"
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Answers the wait for the outputs of client tools.

@@ -5,7 +5,7 @@ use flowstone_engine::json::items;
 use flowstone_engine::ports::{WaitFilter, WaitRow, WaitState};
 use flowstone_engine::{Engine, EngineError, codec};
 use flowstone_lang::value::Value;
-use flowstone_model::json::to_json;
+use flowstone_model::json::to_exact_json;
 use serde_json::Value as Json;
 
 use super::{lineage, questions};
@@ -20,6 +20,8 @@ pub struct Pause {
     pub kind: Kind,
     /// The calls whose outputs are missing, with the keys of the step.
     pub calls: Vec<Json>,
+    /// The number of steps that the generation has made, where it waits for client tools.
+    pub steps: Option<i64>,
 }
 
 /// What the calls of a pause are.
@@ -59,10 +61,14 @@ pub async fn of_run(engine: &Engine, run: &RunId) -> Result<Option<Pause>, Engin
         waits,
         kind,
         calls,
+        steps: None,
     };
     if let Some(wait) = waits.iter().find(|wait| is_for_outputs(wait)) {
         let calls = calls_of(wait).iter().map(as_json).collect();
-        return Ok(Some(pause(Kind::Client, vec![wait.clone()], calls)));
+        return Ok(Some(Pause {
+            steps: steps_of(wait),
+            ..pause(Kind::Client, vec![wait.clone()], calls)
+        }));
     }
     let mut asked: Vec<WaitRow> = waits.into_iter().filter(questions::is_question).collect();
     asked.sort_by(|one, other| (one.opened_ms, &one.id).cmp(&(other.opened_ms, &other.id)));
@@ -92,12 +98,25 @@ fn is_for_outputs(wait: &WaitRow) -> bool {
 
 /// Returns the calls of client tools that a wait is for.
 fn calls_of(wait: &WaitRow) -> Vec<Value> {
-    let details = codec::decode(&wait.details).unwrap_or(Value::Nil);
-    let shown = details.get("show").and_then(|shown| shown.get("data"));
-    let calls = shown.and_then(|data| data.get("client-calls"));
+    let data = shown(wait);
+    let calls = data.as_ref().and_then(|data| data.get("client-calls"));
     calls.and_then(items).unwrap_or_default()
 }
 
+/// Returns the number of steps that a generation had made when it began to wait.
+fn steps_of(wait: &WaitRow) -> Option<i64> {
+    match shown(wait)?.get("turn") {
+        Some(Value::Int(turn)) => Some(*turn),
+        Some(_) | None => None,
+    }
+}
+
+/// Returns the data that a wait shows.
+fn shown(wait: &WaitRow) -> Option<Value> {
+    let details = codec::decode(&wait.details).ok()?;
+    details.get("show")?.get("data").cloned()
+}
+
 fn as_json(value: &Value) -> Json {
-    to_json(value).unwrap_or_else(|_| codec::encode(value).map_or(Json::Null, Json::String))
+    to_exact_json(value).unwrap_or_else(|_| codec::encode(value).map_or(Json::Null, Json::String))
 }

@@ -4,7 +4,7 @@
 //! request; new records get ids that follow from the place of the step, so a repeated step makes no second record.
 
 use flowstone_engine::ids::RunId;
-use flowstone_engine::json::from_json;
+use flowstone_engine::json::from_exact_json;
 use flowstone_engine::ports::RunRow;
 use flowstone_engine::{Engine, start_loaded_child};
 use flowstone_flow::flow::name_of;
@@ -126,7 +126,7 @@ async fn perform(cx: &StepContext, config: Value) -> Result<Outcome, StepError> 
         .perform(&engine, &given, With { embedder, who })
         .await;
     let answer = answer.map_err(of_api)?;
-    Ok(Outcome::Value(from_json(&answer)))
+    Ok(Outcome::Value(from_exact_json(&answer)))
 }
 
 /// Returns when the step began first, if it makes records.

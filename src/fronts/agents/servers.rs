@@ -15,6 +15,11 @@ use crate::graph::compile::text::{edn, keyword, quoted};
 
 const SERVER: &[Member] = &[
     Member::optional("headers", Kind::Object, "Headers to send."),
+    Member::optional(
+        "timeout_seconds",
+        Kind::Int(1, 86_400),
+        "How long the server may take to list its tools, and to answer a call.",
+    ),
     Member::required("url", Kind::Text, "The address of the MCP endpoint."),
 ];
 /// How long a generation waits for answers to questions of a server, and for the outputs of client tools.
@@ -33,7 +38,9 @@ pub fn is_server(record: &Record) -> bool {
 /// When the address or a header is not valid.
 pub fn check(engine: &Engine, body: &mut Body) -> Result<(), ApiError> {
     let Some(given) = body.get("mcp").cloned() else {
-        return Err(ApiError::invalid("`mcp` is missing: `{url, headers}`"));
+        return Err(ApiError::invalid(
+            "`mcp` is missing: `{url, headers, timeout_seconds}`",
+        ));
     };
     let mut server = Body::read(given, SERVER)?;
     let url = server.text("url").unwrap_or_default();
@@ -87,13 +94,18 @@ pub fn definition(record: &Record) -> (String, String) {
         None => String::new(),
     };
     let url = quoted(text("url").unwrap_or_default());
+    let seconds = mcp.and_then(|it| it.get("timeout_seconds")?.as_i64());
+    let timeout = match seconds {
+        Some(seconds) => format!(" :timeout-ms {}", seconds * 1_000),
+        None => String::new(),
+    };
     (
         format!(
             "{{:slot {} :type :http-api :base-url {url}{auth}}}",
             keyword(&slot)
         ),
         format!(
-            "{{:id {} :connection {}}}",
+            "{{:id {} :connection {}{timeout}}}",
             keyword(&adapter(record)),
             keyword(&slot)
         ),

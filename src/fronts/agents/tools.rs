@@ -7,14 +7,14 @@ use flowstone_engine::observer::NoObserver;
 use flowstone_engine::outcome::RunOutcome;
 use flowstone_engine::{Engine, ExecuteOptions, StartOptions, codec};
 use flowstone_lang::value::Value;
-use flowstone_model::json::to_json;
+use flowstone_model::json::{is_exact, read_integers, to_exact_json, to_json};
 use serde_json::{Map, Value as Json, json};
 
 use super::body::{Body, Kind, Member};
 use super::compile::Start;
 use super::error::{ApiError, Status};
 use super::generations::{self, Who};
-use super::records::{Record, Records};
+use super::records::{self, Record, Records};
 use super::{actions, codes, context, credentials, platform, projects, running, servers, wording};
 use crate::address::host_of;
 use crate::graph::compile::text::edn;
@@ -41,7 +41,7 @@ pub const CREATE: &[Member] = &[
     Member::optional(
         "mcp",
         Kind::Object,
-        "For type `mcp`: `{url, headers}`. The model sees its tools as `{name}_{tool}`.",
+        "For type `mcp`: `{url, headers, timeout_seconds}`. The model sees its tools as `{name}_{tool}`.",
     ),
     Member::required(
         "name",
@@ -83,7 +83,11 @@ pub const UPDATE: &[Member] = &[
         Kind::Object,
         "For type `http`: `{url, method, headers}`.",
     ),
-    Member::optional("mcp", Kind::Object, "For type `mcp`: `{url, headers}`."),
+    Member::optional(
+        "mcp",
+        Kind::Object,
+        "For type `mcp`: `{url, headers, timeout_seconds}`.",
+    ),
     Member::kept("name", Kind::Text, "The name for models."),
     Member::optional("parameters", Kind::Object, "JSON Schema of the arguments."),
     Member::optional(
@@ -132,6 +136,7 @@ const SHOWN: &[&str] = &[
 /// # Errors
 /// When the body is not valid.
 pub async fn create(engine: &Engine, body: Json) -> Result<Json, ApiError> {
+    let _references = records::hold_references().await;
     let mut body = Body::read(body, CREATE)?;
     let project = projects::of(engine, body.text("project_id")).await?;
     body.0.insert("project_id".to_owned(), json!(project));
@@ -148,20 +153,22 @@ pub async fn create(engine: &Engine, body: Json) -> Result<Json, ApiError> {
 /// When the body is not valid, or there is no tool of that id.
 pub async fn update(engine: &Engine, id: &str, body: Json) -> Result<Json, ApiError> {
     let body = Body::read_changes(body, UPDATE, CREATE)?;
-    let _held = Records::Tools.hold(id).await;
-    let mut record = Records::Tools.get(engine, id).await?;
-    let mut members = record.members.clone();
     // A server that was stored before was checked then.
     let given = (body.get("mcp").is_some(), body.get("execute").is_some());
     let named = ["mcp", "execute"].into_iter();
     let named: Vec<&str> = named.filter(|name| body.0.contains_key(*name)).collect();
-    body.change(&mut members);
-    members.entry("type").or_insert_with(|| json!("http"));
-    name_type(&mut members);
-    let mut changed = Body(members);
-    check(engine, &mut changed, given)?;
-    let before = std::mem::replace(&mut record.members, changed.0);
-    let changed = Records::Tools.update(engine, record).await?;
+    let mut before = Map::new();
+    let changing = async |mut record: Record| {
+        let mut members = record.members.clone();
+        body.clone().change(&mut members);
+        members.entry("type").or_insert_with(|| json!("http"));
+        name_type(&mut members);
+        let mut changed = Body(members);
+        check(engine, &mut changed, given)?;
+        before = std::mem::replace(&mut record.members, changed.0);
+        Ok(record)
+    };
+    let changed = Records::Tools.change(engine, id, changing).await?;
     for name in named {
         credentials::forget(engine, before.get(name))?;
     }
@@ -173,6 +180,7 @@ pub async fn update(engine: &Engine, id: &str, body: Json) -> Result<Json, ApiEr
 /// # Errors
 /// When no record has that id, an agent uses it, or a generation that is not over needs its credential.
 pub async fn delete(engine: &Engine, id: &str) -> Result<(), ApiError> {
+    let _references = records::hold_references().await;
     let record = Records::Tools.get(engine, id).await?;
     let agents = Records::Agents
         .list_in(engine, Some(record.project()))
@@ -485,14 +493,14 @@ fn output(value: &Value, is_platform: bool) -> Json {
         true => Some(value),
         false => value.get("body").or_else(|| value.get("content")),
     };
-    let data = content.map_or(Json::Null, |it| to_json(it).unwrap_or(Json::Null));
+    let data = content.map_or(Json::Null, |it| to_exact_json(it).unwrap_or(Json::Null));
     let data = match data {
-        Json::String(text) => serde_json::from_str(&text).unwrap_or(Json::String(text)),
+        Json::String(text) => read_integers(text.as_bytes()).unwrap_or(Json::String(text)),
         data => data,
     };
-    match data {
-        Json::Object(members) => Json::Object(members),
-        other => json!({"output": other}),
+    match &data {
+        Json::Object(members) if !is_exact(&data) => Json::Object(members.clone()),
+        _ => json!({"output": data}),
     }
 }
 

@@ -10,7 +10,7 @@ use flowstone_engine::token::Scope;
 use flowstone_engine::{CallStep, StepReport, StepStatus, ToolCall, Turn, child_id};
 use flowstone_flow::step::LocalFuture;
 use flowstone_lang::value::Value;
-use flowstone_model::json::to_json;
+use flowstone_model::json::to_exact_json;
 use flowstone_steps::agent::{GENERATE, LEFT_OUT, LISTING, nested_answer, written};
 use serde_json::{Value as Json, json};
 
@@ -246,7 +246,7 @@ fn data(text: &str) -> Json {
 }
 
 fn as_json(value: &Value) -> Json {
-    to_json(value).unwrap_or_else(|_| codec::encode(value).map_or(Json::Null, Json::String))
+    to_exact_json(value).unwrap_or_else(|_| codec::encode(value).map_or(Json::Null, Json::String))
 }
 
 /// Returns traces without their steps, newest first.

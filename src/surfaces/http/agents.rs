@@ -25,6 +25,7 @@ pub(crate) use openapi::document;
 use axum::Router;
 use axum::body::Body;
 use axum::http::{HeaderMap, StatusCode};
+use flowstone_engine::json::large_integer;
 use flowstone_fronts::agents::error::{ApiError, Refusal, Status};
 use serde_json::{Value as Json, json};
 
@@ -57,6 +58,8 @@ const NOUNS: &[&str] = &[
 /// The member of a problem that holds the name of an error for clients of this API.
 const NAME: &str = "agentsError";
 const META: &str = "agentsMeta";
+/// Maximum number of digits of a number in an error.
+const DIGITS: usize = 60;
 
 pub(super) fn routes() -> Router<Shared> {
     documents::routes()
@@ -117,7 +120,23 @@ async fn read(headers: &HeaderMap, body: Body) -> Result<Json, Problem> {
         return Ok(json!({}));
     }
     refuse_other_types(headers)?;
-    read_json(&bytes)
+    let json = read_json(&bytes)?;
+    // Records, runs and tools have numbers of 64 bits, so a larger integer would become another number.
+    match std::str::from_utf8(&bytes).ok().and_then(large_integer) {
+        None => Ok(json),
+        Some(digits) => Err(Problem::malformed(format!(
+            "the body has the integer {}, which 64 bits cannot hold; send it as a string",
+            shortened(digits)
+        ))),
+    }
+}
+
+/// Returns the first digits of a number.
+fn shortened(digits: &str) -> String {
+    match digits.get(..DIGITS) {
+        Some(first) if digits.len() > DIGITS => format!("{first}..."),
+        _ => digits.to_owned(),
+    }
 }
 
 impl From<ApiError> for Problem {
