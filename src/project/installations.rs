@@ -184,7 +184,7 @@ pub async fn list(
 /// Returns an installation.
 ///
 /// # Errors
-/// [`InstallationError::Missing`].
+/// [`InstallationError::Installed`] when it does not exist.
 pub async fn find(
     engine: &Engine,
     at: &InstallationName,
