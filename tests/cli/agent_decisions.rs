@@ -185,3 +185,35 @@ fn next_wait(scratch: &Scratch, before: &str) -> Value {
     }
     panic!("no wait opened after `{before}`");
 }
+
+#[test]
+fn a_run_waits_although_a_tool_ends_after_another_began_to_wait() {
+    let scratch = Scratch::new();
+    let settings = r#"{:connections {:ai {:backend :scripted :script {:turns
+      [{:tool-calls [{:name "slow" :arguments {}} {:name "ask" :arguments {}}]} "Done."]}}}}"#;
+    scratch.write("flowstone.edn", settings);
+    let slow = "{:slug :slow :description \"Takes a while.\" :flow '(flow/step :sleep :nap {:duration \"400ms\"})}";
+    scratch.write("flows/slow.edn", slow);
+    let ask =
+        "{:slug :ask :description \"Asks.\" :flow '(flow/step :wait :question {:key \"ask\"})}";
+    scratch.write("flows/ask.edn", ask);
+    let desk = "{:slug :desk :flow '(:content (flow/step :agent :a {:connection :ai :objective \"Ask.\" :tools {:flows [:slow :ask]}}))}";
+    scratch.write("flows/desk.edn", desk);
+    assert_eq!(
+        scratch.run(&["run", "flows/desk.edn", "--quiet"]).code,
+        Some(3)
+    );
+    let status = || {
+        let runs = scratch.json_of(&["runs", "list"]);
+        let mut runs = runs["runs"].as_array().expect("runs").iter();
+        let run = runs.find(|run| run["flow"] == "desk");
+        run.expect("the run")["status"].clone()
+    };
+    assert_eq!(status(), "waiting");
+    let waits = scratch.json_of(&["waits", "list"]);
+    let id = waits["waits"][0]["id"].as_str().expect("an id");
+    scratch
+        .run(&["waits", "complete", id, "--value", "{}", "--quiet"])
+        .ok();
+    assert_eq!(status(), "completed");
+}

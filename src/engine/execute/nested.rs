@@ -289,11 +289,16 @@ impl<'d> Within<'d, '_> {
             return Some(Halt::Interrupted);
         }
         let suspended = std::mem::take(&mut self.leaving.suspended);
-        let first = suspended.first()?;
-        Some(Halt::Suspended {
-            reason: first.reason.clone(),
-            due_ms: suspended.iter().filter_map(|wait| wait.due_ms).min(),
-        })
+        let reason = suspended.first()?.reason.clone();
+        let due_ms = suspended.iter().filter_map(|wait| wait.due_ms).min();
+        // A nested step that ended after another began to wait has set the run's row to running again.
+        if self.place.is_main()
+            && !self.executor.is_waiting.get()
+            && let Err(error) = self.executor.write_waits(&reason, due_ms)
+        {
+            return Some(error.into());
+        }
+        Some(Halt::Suspended { reason, due_ms })
     }
 
     /// Marks the outer step's branch as waiting if all nested steps in progress wait.
