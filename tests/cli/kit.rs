@@ -483,6 +483,21 @@ fn a_client_of_mcp_that_cannot_ask_gets_an_approval() {
     );
 }
 
+/// An answer is about its arguments only: not about a call on another revision, which changes nothing and can be repeated. It is
+/// used once.
+fn uses_an_answer_up(mut params: Value, mut call: impl FnMut(i64, &Value) -> Value) {
+    let again = call(6, &params);
+    assert_eq!(again["result"]["resultType"], "input_required", "{again}");
+    params["requestState"] = again["result"]["requestState"].clone();
+    let made = call(7, &params);
+    assert_eq!(
+        made["result"]["structuredContent"]["status"], "no_change",
+        "{made}"
+    );
+    let again = call(8, &params);
+    assert_eq!(again["result"]["resultType"], "input_required", "{again}");
+}
+
 #[test]
 fn a_client_of_mcp_that_can_ask_asks_its_user() {
     let scratch = Scratch::new();
@@ -557,20 +572,11 @@ fn a_client_of_mcp_that_can_ask_asks_its_user() {
         made["result"]["structuredContent"]["status"], "committed",
         "{made}"
     );
-    // The answer was about these arguments only: not about the call on the new revision, which changes nothing.
     params["arguments"]["base_revision_id"] =
         made["result"]["structuredContent"]["revision"]["id"].clone();
-    let again = ask(request(6, "tools/call", params.clone()));
-    assert_eq!(again["result"]["resultType"], "input_required", "{again}");
-    // An answer is used up.
-    params["requestState"] = again["result"]["requestState"].clone();
-    let made = ask(request(7, "tools/call", params.clone()));
-    assert_eq!(
-        made["result"]["structuredContent"]["status"], "no_change",
-        "{made}"
-    );
-    let again = ask(request(8, "tools/call", params));
-    assert_eq!(again["result"]["resultType"], "input_required", "{again}");
+    uses_an_answer_up(params, |id, params| {
+        ask(request(id, "tools/call", params.clone()))
+    });
     drop(input);
     assert!(child.wait().expect("it ends").success());
 }

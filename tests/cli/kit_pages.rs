@@ -420,6 +420,27 @@ fn shows_the_call(api: &Api, link: &Link) -> Reply {
     page
 }
 
+/// The identical call is another question, with another link. One that changes nothing can be repeated: it is approved once, and
+/// denied then.
+fn denies_the_identical_call(api: &Api, agent: &str, revision: &Value) -> Link {
+    let mut same = first(FLOW);
+    same["base_revision_id"] = revision.clone();
+    let link = ask_for(api, agent, &same);
+    let approve = format!("&decision=approve&access-token={}", api.token);
+    let approved = link.send(api, &approve);
+    assert_eq!(approved.status, 303, "{approved:?}");
+    let made = call_as(api, agent, "commit_revision", &same);
+    assert_eq!(made.json()["status"], "no_change", "{made:?}");
+    let other = ask_for(api, agent, &same);
+    assert_eq!(other.id(), link.id());
+    is_over(&link.look(api));
+    let denied = other.send(api, &format!("&decision=deny&access-token={}", api.token));
+    assert_eq!(denied.status, 303, "{denied:?}");
+    let refused = call_as(api, agent, "commit_revision", &same);
+    assert_eq!(refused.json()["code"], "approval_denied");
+    other
+}
+
 #[test]
 fn a_person_decides_about_a_call_on_its_page() {
     let scratch = Scratch::new();
@@ -485,27 +506,10 @@ fn a_person_decides_about_a_call_on_its_page() {
     let made = call_as(&api, &agent, "commit_revision", &first(FLOW));
     assert_eq!(made.json()["status"], "committed", "{made:?}");
     is_over(&link.look(&api));
-    // The identical call is another question, with another link. One that changes nothing can be repeated.
-    let mut same = first(FLOW);
-    same["base_revision_id"] = made.json()["revision"]["id"].clone();
-    let link = ask_for(&api, &agent, &same);
-    let approved = link.send(
-        &api,
-        &format!("&decision=approve&access-token={}", api.token),
-    );
-    assert_eq!(approved.status, 303, "{approved:?}");
-    let made = call_as(&api, &agent, "commit_revision", &same);
-    assert_eq!(made.json()["status"], "no_change", "{made:?}");
-    let other = ask_for(&api, &agent, &same);
-    assert_eq!(other.id(), link.id());
-    is_over(&link.look(&api));
-    let denied = other.send(&api, &format!("&decision=deny&access-token={}", api.token));
-    assert_eq!(denied.status, 303, "{denied:?}");
-    let refused = call_as(&api, &agent, "commit_revision", &same);
-    assert_eq!(refused.json()["code"], "approval_denied");
+    let other = denies_the_identical_call(&api, &agent, &made.json()["revision"]["id"]);
     drop(api);
     let log = scratch.read("server.log");
-    for secret in [&*agent, &*reader, &*link.token] {
+    for secret in [&*agent, &*reader, &*link.token, &*other.token] {
         assert!(!log.contains(secret), "{secret} is in the log");
     }
 }
