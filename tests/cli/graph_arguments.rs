@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::graphs::{Graphs, data, function, llm, names, one};
+use crate::program::Scratch;
 
 /// Returns a spec with one node that calls a tool.
 fn calling(source: &str, name: &str, args: &Value) -> Value {
@@ -175,4 +176,20 @@ fn a_row_is_deleted_by_cells_that_only_it_has() {
     );
     let left = graphs.scratch.run(&["run", "count.edn", "--quiet"]).ok();
     assert_eq!(left.trim_end(), "2");
+}
+
+#[test]
+fn the_examples_of_the_namespace_hold() {
+    let scratch = Scratch::new();
+    let code = "(do (require 'flow.arguments) (in-ns 'flow.arguments)
+      (let [examples (for [[name var] (ns-publics 'flow.arguments)
+                           example (let [pairs (:examples (meta var))] (if (seq? pairs) (second pairs) pairs))]
+                       (cons name example))
+            wrong (for [[name form expected] examples
+                        :let [found (try (eval form) (catch Throwable e e))]
+                        :when (not= found expected)]
+                    [name form found])]
+        [(count examples) (vec wrong)]))";
+    let printed = scratch.run(&["eval", code]).ok();
+    assert_eq!(printed.trim_end(), "[5 []]");
 }

@@ -215,7 +215,7 @@ pub async fn write(
     let _held = hold_entries(memory.id()).await;
     for _ in 0..CHANGES_MAX {
         let written = library.write(&fact).await.map_err(knowledge::failed)?;
-        if let Some(op) = written.op() {
+        if let Some(op) = written.op_if_unchanged() {
             match engine.stores().tables.apply(op, engine.now_ms()).await {
                 Ok(_) => {}
                 // Another process changed the entry, so the fact is compared with it again.

@@ -60,14 +60,21 @@ pub struct Written {
 }
 
 impl Written {
-    /// Returns the change of the store; nothing for a fact that is skipped. The store refuses to append to an entry that another process
-    /// has changed since it was read.
+    /// Returns the change of the store; nothing for a fact that is skipped.
     pub fn op(&self) -> Option<TableOp> {
-        let key = entry_key(&self.entry);
-        match (self.action, &self.before) {
-            (Action::Skipped, _) => None,
-            (Action::Updated, Some(before)) => Some(ENTRIES.replacing(&key, (before, &self.entry))),
-            (Action::Created | Action::Updated, _) => Some(ENTRIES.putting(&key, &self.entry)),
+        match self.action {
+            Action::Skipped => None,
+            Action::Created | Action::Updated => {
+                Some(ENTRIES.putting(&entry_key(&self.entry), &self.entry))
+            }
+        }
+    }
+
+    /// As [`Written::op`], but the store refuses to append to an entry that another process has changed since it was read.
+    pub fn op_if_unchanged(&self) -> Option<TableOp> {
+        match &self.before {
+            Some(before) => Some(ENTRIES.replacing(&entry_key(&self.entry), (before, &self.entry))),
+            None => self.op(),
         }
     }
 }

@@ -223,12 +223,7 @@ pub fn written(value: &Value) -> Value {
 /// Returns the outcome of a write, from the result of the step.
 fn action(value: &Value) -> &'static str {
     let counted = |key: &str| matches!(value.get(key), Some(Value::Int(count)) if *count > 0);
-    // An entry that a fact is appended to is replaced if it is still the one that was read.
-    let is_replaced = value.get("previous").is_some();
-    match (
-        counted("rows-inserted"),
-        counted("rows-updated") || is_replaced,
-    ) {
+    match (counted("rows-inserted"), counted("rows-updated")) {
         (true, _) => "created",
         (false, true) => "updated",
         (false, false) => "skipped",

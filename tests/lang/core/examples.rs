@@ -32,10 +32,11 @@ fn natives_return_the_results_of_their_examples() {
 fn the_library_returns_the_results_of_its_examples() {
     let mut runner = Runner::new();
     let mut problems = Vec::new();
-    // Functions of `flow` need a run: the tests of the engine run their examples.
+    // Functions of `flow` need a run, and those of `flow.arguments` the namespace `json` of flows: the tests of the engine and
+    // `tests/cli/graph_arguments.rs` run their examples.
     let alone = library::SOURCES
         .iter()
-        .filter(|source| !["flow", "flow.graph"].contains(&source.namespace));
+        .filter(|source| !["flow", "flow.arguments", "flow.graph"].contains(&source.namespace));
     for source in alone {
         for definition in source.definitions {
             let (namespace, name) = (source.namespace, definition.name);
