@@ -312,7 +312,7 @@ impl Maker<'_> {
             add(APPROVAL, json!(approval.name()));
         }
         let input = call.and_then(|call| call.arguments.clone());
-        // The journal keeps the beginning of a long request, which is no data any more.
+        // The journal keeps the beginning of a long request, which cannot be read as data.
         let mut is_cut = false;
         match (input, step.request.as_deref()) {
             (Some(input), _) => add("input", json!({"value": input})),

@@ -49,7 +49,7 @@ fn spans_of_calls_say_what_a_person_decided() {
             let answer = Value::map([(Value::keyword("action"), Value::keyword(action))]);
             let answered = project.engine.complete_wait(&wait[0].id, &answer, false);
             answered.await.expect("it is answered");
-            execute().await.expect("it goes on");
+            execute().await.expect("it continues");
             let after = span(&project, id.as_str()).await;
             assert_eq!(
                 after["attributes"]["flowstone.approval"], approval,
